@@ -20,7 +20,7 @@ from benchmarks.server import DEVELOPER, bench_settings
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.identifiers import ALPHABET
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.runtime.services import open_services
 from taproof.storage.migrate import migrations

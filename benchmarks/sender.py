@@ -38,7 +38,8 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 from taproof.runtime.listener import raise_file_limit
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping

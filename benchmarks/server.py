@@ -36,7 +36,7 @@ from taproof.config.settings import Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.http.body import Receive, Scope, read_json_object
 from taproof.jobs.housekeeping import sweep_until
 from taproof.runtime.app import build_app

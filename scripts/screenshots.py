@@ -33,7 +33,7 @@ from scripts.page_pictures import page_paths, take_page_pictures
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.signals import Signals

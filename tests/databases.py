@@ -20,7 +20,7 @@ from tests.postgres_server import execute, fresh_database
 
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
-from taproof.core.model import ExpiredSession
+from taproof.core.sessions import ExpiredSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.connection import migrate_database as migrate_sqlite

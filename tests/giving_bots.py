@@ -4,8 +4,8 @@ from typing import Literal
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
-from taproof.core.model import ProjectChanges
 from taproof.core.project_bots import BotChange, ProjectBot
+from taproof.core.projects import ProjectChanges
 from taproof.storage.protocol import Storage
 
 

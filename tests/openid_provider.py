@@ -18,10 +18,11 @@ from taproof.contract.client import SigningAlg
 from taproof.core.accounts import Developer
 from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import GRANT_TYPES, ClientChanges, OidcClient, SignInClient
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.signing import PrivateKey, new_private_key
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.request_context import Requester
 from taproof.core.session_state import CountedDecision
 from taproof.http.limits.rates import RateLimits

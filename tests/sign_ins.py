@@ -3,8 +3,9 @@
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import key_hash, new_id, new_session_id, new_session_token, session_key
-from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, NewSession, Project
+from taproof.core.projects import SERVICE_DEVELOPER, Project
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import DeveloperSignIn, NewSession
 from taproof.storage.protocol import Storage
 
 

@@ -3,7 +3,8 @@
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, PromptDetails
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import PromptDetails
 from taproof.service.sessions.seen import SeenSession
 
 

@@ -15,7 +15,7 @@ from benchmarks.serving import Target, running
 from benchmarks.stores import sqlite_copy
 
 from taproof.core.accounts import Actor
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.services import Services, open_services
 from taproof.service.sessions.decide import Decisions
 

@@ -24,7 +24,9 @@ from tests.postgres_server import PostgresServer, execute
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import SERVICE_BOT, MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
+from taproof.core.service_bot import SERVICE_BOT
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
 

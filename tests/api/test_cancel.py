@@ -11,7 +11,7 @@ from tests.api.conftest import assert_error
 from tests.api.test_code_challenge import USER, Client
 from tests.waiting import until
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
 
 client = test_code_challenge.client

@@ -14,7 +14,7 @@ from tests.api.conftest import Api, assert_error, make_projects
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 USER = "1001"
 

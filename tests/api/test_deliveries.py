@@ -8,7 +8,7 @@ from tests.api.conftest import START, Api, assert_error
 
 from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.clock import DAY, SECOND, iso8601
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.webhooks import WebhookResponse
 
 URL = "https://example.com/hook"

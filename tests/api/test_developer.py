@@ -12,8 +12,8 @@ from taproof.contract.fields import described
 from taproof.contract.project import Project
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
-from taproof.core.model import MessengerIdentity
-from taproof.core.model import Project as StoredProject
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project as StoredProject
 from taproof.http.download import PIECE
 
 PROJECT_FIELDS = list(described(Project))

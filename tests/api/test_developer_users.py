@@ -7,7 +7,7 @@ import pytest
 from tests.api.conftest import Api, assert_error
 
 from taproof.core.clock import iso8601
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 
 PHONE = "+4915123456789"

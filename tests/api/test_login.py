@@ -19,9 +19,10 @@ from taproof.core.clock import DAY, iso8601
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import is_key, session_key
-from taproof.core.model import MessengerIdentity, PolledSession, SessionKey
+from taproof.core.identity import MessengerIdentity
 from taproof.core.request_context import RequestContext
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import PolledSession, SessionKey
 from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, DeveloperSignIns
 from taproof.service.invitations import Invitations
 

@@ -14,7 +14,8 @@ from tests.api.unauthenticated import JSON, Running, call_of, routes_of, running
 
 from taproof.core.accounts import Actor
 from taproof.core.errors import API_ERRORS
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.core.session_state import CountedDecision
 from taproof.http.metrics import LimitName, SessionEndpoint
 

@@ -6,7 +6,7 @@ import pytest
 from tests.api.conftest import START, Api, assert_error
 
 from taproof.core.clock import MINUTE, SECOND, iso8601
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 
 async def get(api: Api, path: str, token: str) -> Any:

@@ -16,8 +16,9 @@ from tests.waiting import until
 
 from taproof.api.router import Router
 from taproof.api.sessions import WAIT_LIMIT, SessionApi
-from taproof.core.model import MessengerIdentity, Status
+from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import Status
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import Waiting
 

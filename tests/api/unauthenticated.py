@@ -28,9 +28,9 @@ from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_key
-from taproof.core.model import ProjectChanges
 from taproof.core.oidc.clients import ClientChanges
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import ProjectChanges
 from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import (
     build_app,

@@ -19,7 +19,7 @@ from typer.testing import Result
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import open_storage
 
 Run = Callable[..., Result]

@@ -23,7 +23,7 @@ from taproof.cli.main import commands
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import open_storage
 from taproof.service.members import Members
 

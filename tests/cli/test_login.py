@@ -21,7 +21,7 @@ from tests.e2e.conftest import Phone, Service, launch, make_phone
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import is_key
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.invitations import Invitations
 from taproof.storage.sqlite.store import SqliteStorage
 

@@ -14,7 +14,7 @@ from taproof.cli.main import commands
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]

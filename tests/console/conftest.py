@@ -27,7 +27,8 @@ from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.service.projects import ProjectSecrets

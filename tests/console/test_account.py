@@ -8,7 +8,7 @@ from tests.sign_ins import stored_sign_in
 from taproof.console.account import browser_in_words
 from taproof.core.accounts import AccessToken
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 ACCOUNT = "/console/account"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.console.conftest import Installation, Visitor
 
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 
 LIST = "/console/projects"
 LINES = "es.prompt_title: Zona de socios\nru.confirmed: Спасибо: до встречи"

@@ -11,7 +11,7 @@ from tests.sign_ins import by_console
 from taproof.console.audit import PAGE_SIZE, PHRASES
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.entropy import system_entropy
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.service.audit import audit_entry
 
 AUDIT = "/console/audit"

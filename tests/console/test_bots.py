@@ -5,7 +5,8 @@ from tests.console.conftest import Installation, Visitor
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import BotTokenRefused
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
 from taproof.service.bots import CHECKS
 
 LIST = "/console/projects"

@@ -7,8 +7,8 @@ from tests.console.browsing import Shown
 from tests.console.conftest import BASE_URL, Installation, Visitor
 
 from taproof.core.identifiers import is_key, key_hash
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, OidcClient
+from taproof.core.projects import Project, ProjectChanges
 
 URI = "https://grafana.example/login/generic_oauth"
 SECRET = re.compile(r"\bocs_[A-Za-z0-9]{10,}")

@@ -10,7 +10,7 @@ from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Vis
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 INVITE = "/console/invite"
 ACCEPT = "/console/invite/accept"

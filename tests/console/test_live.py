@@ -18,7 +18,7 @@ from taproof.console.guard import SECURITY_HEADERS
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import new_id
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 PATH = "/console/sessions/live"
 PATIENCE = 60.0

@@ -16,7 +16,7 @@ from tests.waiting import until
 
 from taproof.console import live
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PATIENCE = 60.0

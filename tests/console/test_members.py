@@ -8,7 +8,7 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, Installation, Visitor
 
 from taproof.contract.member import Role
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.core.roles import ACTIONS, PERMITTED, ROLES, ProjectAction
 
 JOIN = "/console/join"

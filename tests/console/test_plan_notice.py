@@ -5,7 +5,7 @@ from tests.console.conftest import Installation, Visitor
 from tests.console.test_projects import LIST
 
 from taproof.core.clock import DAY
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 
 async def test_the_usage_is_shown_with_the_projects(

@@ -14,8 +14,8 @@ from taproof.console.app import Console
 from taproof.console.projects import PAGE_SIZE
 from taproof.contract.project import ProjectEvent
 from taproof.core.errors import InvalidSecretKey, ProjectNotFound
-from taproof.core.model import PROJECT_DEFAULTS, Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges
+from taproof.core.projects import PROJECT_DEFAULTS, Project, ProjectChanges
 from taproof.service import projects
 
 LIST = "/console/projects"

@@ -8,7 +8,7 @@ from tests.console.browsing import Browsing
 from tests.console.conftest import Installation
 from tests.console.test_sign_in import SIGN_IN, WAITING, bind, new_token, start
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 INVITE = "/console/invite"
 WITH_TOKEN = f"{SIGN_IN}/token"

@@ -14,7 +14,8 @@ from taproof.console.sessions import SessionFilters, duration
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_session_id, new_session_token
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.service.webhooks import WebhookResponse
 
 LIST = "/console/sessions"

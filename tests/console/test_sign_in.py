@@ -11,7 +11,8 @@ from taproof.console.access import safe_next
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 
 SIGN_IN = "/console/sign-in"
 WAITING = "/console/sign-in/waiting"

@@ -7,7 +7,7 @@ import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
-from taproof.core.model import SERVICE_DEVELOPER, ProjectChanges
+from taproof.core.projects import SERVICE_DEVELOPER, ProjectChanges
 from taproof.core.request_context import RequestContext
 from taproof.service.console.sign_in import CONSOLE, INVITATION, Purpose
 

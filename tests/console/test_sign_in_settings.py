@@ -6,7 +6,8 @@ import pytest
 from tests.console.conftest import ADA, GRACE, Installation, Visitor
 from tests.console.test_try_it import link_in, page_of, start
 
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 
 LIST = "/console/projects"
 PHONE = "+4915123456789"

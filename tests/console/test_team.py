@@ -6,7 +6,7 @@ from tests.console.conftest import GRACE, Installation, Visitor
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 TEAM = "/console/team"
 INVITATIONS = "/console/team/invitations"

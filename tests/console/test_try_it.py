@@ -11,7 +11,8 @@ from tests.waiting import until
 from taproof import verify_proof
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.projects import Rotation
 
 COOKIE = "__Host-taproof_try"

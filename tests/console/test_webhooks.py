@@ -11,7 +11,7 @@ from taproof.console.webhooks import PAGE
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR
 from taproof.core.errors import NoRotation
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.webhooks import FAILING_LIMIT, WebhookResponse
 
 URL = "https://shop.example/hooks"

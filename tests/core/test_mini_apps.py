@@ -20,6 +20,7 @@ from tests.mini_apps import BOT_ID, KEY, PUBLIC_KEY, USER, encoded, fields_at, i
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.errors import InitDataExpired, InitDataInvalid
 from taproof.core.identifiers import session_key
+from taproof.core.identity import MessengerIdentity
 from taproof.core.mini_apps import (
     CLOCK_SKEW,
     PRODUCTION_KEY,
@@ -28,7 +29,6 @@ from taproof.core.mini_apps import (
     read_init_data,
     require_fresh,
 )
-from taproof.core.model import MessengerIdentity
 
 START = 1_795_214_643
 ACCEPTED = Ed25519PublicKey.from_public_bytes(PUBLIC_KEY)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 NOW = 1_795_214_643_999

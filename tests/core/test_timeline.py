@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from taproof.core.clock import MINUTE, SECOND
-from taproof.core.model import MessengerIdentity, PromptDetails, Session, SessionKey
+from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import PromptDetails, Session, SessionKey
 from taproof.core.timeline import Step, StepName, outcome_sentence, timeline
 
 START = 1_795_214_643_127

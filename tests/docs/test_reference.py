@@ -20,8 +20,8 @@ from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS
-from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
+from taproof.core.sessions import Status
 from taproof.http.metrics import Metrics, TapRefusal
 
 SDK = DOCS.parent / "sdk/js"

@@ -17,8 +17,11 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.core.identifiers import new_event_id, new_webhook_secret
-from taproof.core.model import MessengerIdentity, NewPhone, NewSession, PhoneRequest, Project, SessionKey
+from taproof.core.identity import MessengerIdentity
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import Project
+from taproof.core.prompts import PhoneRequest
+from taproof.core.sessions import NewPhone, NewSession, SessionKey
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, check_master_key
 from taproof.service.reencryption import ASSOCIATED_DATA

@@ -13,7 +13,7 @@ from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.sessions.seen import SeenSession
 
 USERS = 8

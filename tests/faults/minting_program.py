@@ -14,7 +14,7 @@ from taproof.core.accounts import AccessToken, Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidAccessToken, InvitationNotFound, OwnerOnly, SignedOut, TooManyAccessTokens
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.rights import Grant
 from taproof.runtime.store import open_storage
 from taproof.service.console.sessions import ConsoleSessions

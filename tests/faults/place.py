@@ -17,7 +17,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects

@@ -15,7 +15,7 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.database_probe import ask_server
 from taproof.storage.postgres import database
 from taproof.storage.postgres.connection import connect

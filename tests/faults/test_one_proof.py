@@ -13,7 +13,7 @@ from tests.conftest import Figure
 from tests.faults.place import Place, assert_counters_fit, rows
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 PROGRAM = Path(__file__).with_name("reader_program.py")
 PROCESSES = 3

@@ -18,7 +18,7 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
 from taproof.storage.migrate import migrations
 from taproof.storage.postgres.pooler import find_pooler

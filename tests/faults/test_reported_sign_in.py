@@ -15,7 +15,7 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations

@@ -26,10 +26,11 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.request_context import Requester
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key

@@ -21,7 +21,7 @@ import pytest
 from tests.e2e.conftest import TRUST, wait_for_server
 from tests.ports import free_port
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 SITES = Path(__file__).parent / "sites"

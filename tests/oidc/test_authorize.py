@@ -12,7 +12,7 @@ from tests.waiting import until
 
 from taproof.core.clock import MINUTE
 from taproof.core.identifiers import session_key
-from taproof.core.model import Hint
+from taproof.core.sessions import Hint
 from taproof.oidc.authorize import COOKIES_LIMIT
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Developer
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.runtime.start_screen import print_screen
 from taproof.sandbox.seed import Seed
 

@@ -30,7 +30,7 @@ from taproof import (
     ProofWrongProject,
     verify_proof,
 )
-from taproof.core.model import MessengerIdentity as Confirmed
+from taproof.core.identity import MessengerIdentity as Confirmed
 from taproof.core.proof import sign_proof
 from taproof.sdk.strict_json import is_phone
 from taproof.service.phones import e164_number

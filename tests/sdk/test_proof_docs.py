@@ -13,7 +13,7 @@ import jwt
 import pytest
 
 import taproof
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/reference/proof.md").read_text(encoding="utf-8")

@@ -10,7 +10,8 @@ import pytest
 from tests.service.conftest import Node
 from tests.waiting import until
 
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 

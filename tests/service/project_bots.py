@@ -7,7 +7,7 @@ from tests.api.conftest import BotFather
 
 from taproof.core.accounts import Developer
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.service.bots import Bots
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tests.sign_ins import by_token
 from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.errors import InvalidRequest, TaproofError
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.core.rights import SCOPES
 from taproof.core.webhook_url import url_origin
 from taproof.service.audit import DETAILS_LIMIT, audit_entry

@@ -23,8 +23,8 @@ from taproof.core.errors import (
     RateLimited,
     TaproofError,
 )
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.bots import CHECKS, Bots
 from taproof.service.projects import ProjectSecrets
 

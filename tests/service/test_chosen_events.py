@@ -13,7 +13,8 @@ from tests.service.test_user_control import ADA, control_of, key_of
 from taproof.contract.project import ProjectEvent
 from taproof.core.clock import HOUR, MINUTE, iso8601
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:

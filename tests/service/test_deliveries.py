@@ -13,7 +13,7 @@ from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, SignInReported, WebhookNotSet
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service import deliveries
 from taproof.service.deliveries import DeliveryPage, SeenDelivery
 from taproof.service.webhooks import ANSWER_KEPT, LEASE, WebhookResponse

@@ -12,7 +12,9 @@ from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, InvalidRequest
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges, Session
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import Session
 from taproof.service import erasure as erasure_service
 from taproof.service.erasure import Erasure
 

@@ -18,7 +18,10 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, SessionNotFound, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectChanges, SessionKey
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
+from taproof.core.prompts import PhoneRequest
+from taproof.core.sessions import NewSession, SessionKey
 from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping

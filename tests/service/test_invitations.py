@@ -22,7 +22,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.invitations import FIRST_LIFETIME, LIFETIME, Invitations
 

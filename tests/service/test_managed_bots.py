@@ -16,8 +16,9 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.identity import MessengerIdentity
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import Project
 from taproof.core.rights import Grant
 from taproof.service.bots import BotAccount
 from taproof.service.invitations import Invitations

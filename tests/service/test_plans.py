@@ -16,7 +16,8 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE, month_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, PlanLimitReached, ProjectNotFound, StoreUnavailable, TooManyProjects
-from taproof.core.model import SERVICE_DEVELOPER, MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import SERVICE_DEVELOPER, ProjectChanges
 from taproof.service import projects as project_service
 from taproof.service.console.sign_in import CONSOLE, DeveloperSignIns
 from taproof.service.plans import FRESH, Plans

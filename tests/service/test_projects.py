@@ -10,7 +10,7 @@ from tests.service.conftest import acting
 from taproof.core.accounts import Plan
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound, TooManyProjects
 from taproof.core.identifiers import is_key, is_project_id
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.service import projects
 from taproof.service.projects import Rotation
 

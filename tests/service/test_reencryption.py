@@ -14,7 +14,7 @@ from taproof.core.deliveries import Delivery
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service import reencryption
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
 from taproof.service.reencryption import PASSES, Reencryptor

@@ -14,7 +14,8 @@ from taproof.core.clock import HOUR
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Session
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import Session
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import CONSOLE, TERMINAL, DeveloperSignIns, Purpose, StartedSignIn
 from taproof.service.developers import CreatedAccessToken

@@ -17,7 +17,8 @@ from taproof.core.errors import (
     MessengerOnly,
     SignedOut,
 )
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.core.rights import SCOPES, Grant
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.invitations import Invitations

@@ -16,7 +16,7 @@ from taproof.core.clock import HOUR, iso8601
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, InvalidRequest, NoRotation, ProjectNotFound, RotationUnderWay
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.service.projects import Rotation
 from taproof.service.webhooks import SignedRequest, WebhookResponse
 

@@ -14,7 +14,7 @@ from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, BotTaken, BotTokenRefused, MessengerUnavailable, TaproofError
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.bots import BotAccount, Bots
 
 if TYPE_CHECKING:

@@ -10,8 +10,10 @@ from tests.service.callers import open_callers, running
 
 from taproof.core.clock import MINUTE
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, NamedProject, Project, Session, SessionKey
+from taproof.core.identity import MessengerIdentity
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import NamedProject, Project
+from taproof.core.sessions import Session, SessionKey
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.service.user_control import LOOK_BACK, SHOWN, UserControl
 

@@ -13,7 +13,8 @@ from taproof.core.clock import DAY, HOUR
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ErasedMeanwhile, ProjectNotFound
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
 from taproof.service.erasure import Erasure
 from taproof.service.user_export import LAST_LINE, STEP, UserExports
 

@@ -15,7 +15,7 @@ from taproof.core.clock import MINUTE, iso8601, system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.deliveries import TESTS_OF_ONE_LIMIT, SeenDelivery
 from taproof.service.webhooks import WebhookResponse
 

@@ -13,7 +13,8 @@ from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
 from taproof.core.deliveries import AttemptOutcome, PassedOver
 from taproof.core.errors import DecryptionFailed
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.retry_schedule import RETRY_DELAYS
 from taproof.service.webhooks import (
     ANSWER_KEPT,

@@ -17,8 +17,10 @@ from taproof.contract.project import ProjectEvent
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
-from taproof.core.model import MessengerIdentity, NewSession, Project, SessionKey, Status
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import GRANT_TYPES, OidcClient
+from taproof.core.projects import Project
+from taproof.core.sessions import NewSession, SessionKey, Status
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage

@@ -7,8 +7,9 @@ from typing import Any
 from taproof.contract.project import SameDevice
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.identifiers import session_key
-from taproof.core.model import Hint, Project, Session, SessionKey, Status
+from taproof.core.projects import Project
 from taproof.core.session_state import IllegalTransition, SessionEvent, State, next_expiry, next_status, visible_status
+from taproof.core.sessions import Hint, Session, SessionKey, Status
 
 
 @dataclass

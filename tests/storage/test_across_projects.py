@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.databases import NOW
 
-from taproof.core.model import PageCursor, Session
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import Session
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 

@@ -15,7 +15,7 @@ from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite.connection import migrate_database
 from taproof.storage.sqlite.store import SqliteStorage

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.databases import Database, expired_event
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import NewSession, PageCursor, Project, Session, Status
+from taproof.core.page_cursor import PageCursor
+from taproof.core.projects import Project
+from taproof.core.sessions import NewSession, Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -35,9 +35,11 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import new_id
-from taproof.core.model import MessengerIdentity, ProjectChanges, ReturningUser, Status
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.core.return_code import new_return_code, return_code_hash
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import ReturningUser, Status
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
 from taproof.service.sessions.results import CreatedSession, VerifyResult

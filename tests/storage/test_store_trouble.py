@@ -12,7 +12,7 @@ from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import SessionKey
+from taproof.core.sessions import SessionKey
 from taproof.storage.sqlite import group_commit
 from taproof.storage.sqlite.store import SqliteStorage
 

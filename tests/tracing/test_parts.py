@@ -14,7 +14,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.deliveries import Event
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import SessionKey
+from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.bot_api import BotApiClient, TelegramNetworkError
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.service.webhooks import SignedRequest

@@ -19,7 +19,8 @@ from taproof.core.clock import system_clock
 from taproof.core.deliveries import AttemptOutcome, Delivery, Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import EncryptedWebhookSecrets, Project, ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks

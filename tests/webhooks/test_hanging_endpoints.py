@@ -15,7 +15,7 @@ from tests.webhooks.conftest import HandClock
 from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.webhooks import http_client, scheduler
 from taproof.webhooks.http_client import open_webhook_client

@@ -17,7 +17,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, SECOND
 from taproof.core.deliveries import AttemptOutcome, Delivery
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.http.metrics import Metrics
 from taproof.service import loop as job_loop
 from taproof.service.webhooks import LEASE, SignedRequest, WebhookResponse

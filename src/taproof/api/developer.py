@@ -36,7 +36,7 @@ from taproof.api.users import UserEndpoints
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
-from taproof.core.model import Status
+from taproof.core.sessions import Status
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.instants import read_instant
 from taproof.http.limits.developers import TellLimits

@@ -22,7 +22,7 @@ from taproof.core.errors import (
     RateLimited,
     SignInNotFound,
 )
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.names import name_problem
 from taproof.http.body import Receive, Scope, read_json_object, text_field, wait_field
 from taproof.http.errors import NO_PAGE, error_response

@@ -25,7 +25,7 @@ from taproof.contract.project import (
     WebhookTurnedOff,
 )
 from taproof.core.accounts import Developer
-from taproof.core.model import project_changes
+from taproof.core.projects import project_changes
 from taproof.http.download import Download, joined
 from taproof.http.limits.rates import RateLimits
 from taproof.service import json_fields

@@ -16,7 +16,7 @@ from taproof.contract.fields import described
 from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
-from taproof.core.model import Status
+from taproof.core.sessions import Status
 
 Time = Annotated[
     str,

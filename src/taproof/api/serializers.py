@@ -4,7 +4,7 @@ from taproof.api import schemas
 from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601, iso_date
 from taproof.core.deliveries import Attempt
-from taproof.core.model import Session
+from taproof.core.sessions import Session
 from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
 from taproof.service.json_fields import time_or_none

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from taproof.core.clock import iso8601
 from taproof.core.code_challenge import METHOD
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, MethodNotAllowed, RateLimited, TaproofError
-from taproof.core.model import Hint
+from taproof.core.sessions import Hint
 from taproof.http.body import Receive, Scope, flag_field, read_json_object, text_field, wait_field
 from taproof.http.errors import NO_PAGE, bearer_token, error_response
 from taproof.http.limits.rates import POLL_REFUSALS, GenerateCall, RateLimits

@@ -13,8 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound, ProjectNotFound
 from taproof.core.identifiers import is_project_id
-from taproof.core.model import DeveloperSignIn, Project
+from taproof.core.projects import Project
 from taproof.core.request_context import Requester
+from taproof.core.sessions import DeveloperSignIn
 from taproof.http.cookies import read_cookie
 from taproof.http.limits.developers import DeveloperLimits
 from taproof.http.requester import requester_of

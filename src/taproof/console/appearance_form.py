@@ -6,8 +6,8 @@ from typing import Any, Final
 from taproof.console.forms import Form
 from taproof.contract.project import DEFAULT, TEXT_LIMITS
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_texts import ProjectTexts, dump_texts
+from taproof.core.projects import Project, ProjectChanges
 
 _LABELS: Final = {
     "prompt_title": "The prompt title",

@@ -16,10 +16,10 @@ from taproof.console.rendering import PageRenderer
 from taproof.contract.client import MAX_LIFETIME, MIN_LIFETIME, REDIRECT_URIS_LIMIT
 from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
 from taproof.core.identifiers import is_client_id
-from taproof.core.model import Project
 from taproof.core.names import isolated_name
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, OidcClient
 from taproof.core.oidc.discovery import provider_metadata
+from taproof.core.projects import Project
 from taproof.service.oidc.clients import OidcClients
 
 _SHOWN_ONCE: Final = (

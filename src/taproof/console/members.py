@@ -22,8 +22,8 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key
-from taproof.core.model import Project
 from taproof.core.names import isolated_name
+from taproof.core.projects import Project
 from taproof.core.roles import ACTIONS, PERMITTED, ROLES
 from taproof.service.members import Members
 

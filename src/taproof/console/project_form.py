@@ -6,8 +6,8 @@ from taproof.console.forms import Form
 from taproof.contract.fields import described
 from taproof.contract.project import ProjectEvent, ProjectUpdate
 from taproof.core.errors import TaproofError
-from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges
 from taproof.core.names import visible_name
+from taproof.core.projects import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges
 
 BOXES: Final = {name: field.box for name, (_, field) in described(ProjectUpdate).items() if field.box}
 """The check boxes of the form, by setting."""

@@ -25,8 +25,8 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.logo_url import logo_origin
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
+from taproof.core.projects import Project, ProjectChanges
 from taproof.http.errors import retry_after
 from taproof.service.bots import Bots
 from taproof.service.managed_bots import ManagedBots

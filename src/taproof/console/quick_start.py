@@ -8,9 +8,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from taproof.contract.project import DEFAULT
-from taproof.core.model import Project
 from taproof.core.names import visible_name
 from taproof.core.project_texts import own_text
+from taproof.core.projects import Project
 from taproof.http.sdk_files import SdkRelease
 
 _MARKED: Final = re.compile(

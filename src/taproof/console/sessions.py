@@ -19,7 +19,7 @@ from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
-from taproof.core.model import Session, Status
+from taproof.core.sessions import Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
 from taproof.http.instants import read_instant
 from taproof.service.deliveries import Deliveries, SeenDelivery

@@ -44,8 +44,9 @@ from taproof.core.errors import (
     SignInNotFound,
     TaproofError,
 )
-from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
+from taproof.core.identity import MessengerIdentity
 from taproof.core.names import isolated_name
+from taproof.core.sessions import DeveloperSignIn, Status
 from taproof.http.cookies import set_cookie
 from taproof.http.limits.rates import RateLimits
 from taproof.http.qr_code import qr_code

@@ -25,7 +25,9 @@ from taproof.core.errors import (
     SameDeviceRequired,
     SignInNotFound,
 )
-from taproof.core.model import MessengerIdentity, Project, Status
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
+from taproof.core.sessions import Status
 from taproof.http.cookies import delete_cookie, read_cookie, set_cookie
 from taproof.sdk.proof import ProofError, verify_proof
 from taproof.service.console.sign_in import DeveloperSignIns, Trial

@@ -12,7 +12,7 @@ from taproof.console.rendering import PageRenderer
 from taproof.console.sessions import SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, NotFound, SignedOut
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.http.download import Download, joined
 from taproof.service.sessions.list import SessionReader
 from taproof.service.user_export import UserExports

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from taproof.core.errors import InvalidRequest, SignInNotFound
-from taproof.core.model import Status
+from taproof.core.sessions import Status
 from taproof.http.requester import until_gone
 from taproof.service.console.sign_in import DeveloperSignIns, Purpose, Trial
 

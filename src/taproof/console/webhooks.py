@@ -17,7 +17,7 @@ from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, SignInReported, WebhookNotSet
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects
 

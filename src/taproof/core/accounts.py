@@ -1,4 +1,4 @@
-"""Developers, their credentials and their audit log, as frozen values. Times are as in `model.py`."""
+"""Developers, their credentials and their audit log, as frozen values. Times are as in `sessions.py`."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple

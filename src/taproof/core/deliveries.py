@@ -1,4 +1,4 @@
-"""Webhook events, their deliveries and attempts, as frozen values. Times are as in `model.py`."""
+"""Webhook events, their deliveries and attempts, as frozen values. Times are as in `sessions.py`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from taproof.contract.project import ProjectEvent
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import EncryptedWebhookSecrets
+from taproof.core.projects import EncryptedWebhookSecrets
 
 EventType = Literal[ProjectEvent, "webhook.test"]
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from taproof.core.clock import day_number
 from taproof.core.entropy import Entropy
-from taproof.core.model import SessionKey
+from taproof.core.sessions import SessionKey
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH: Final = 22

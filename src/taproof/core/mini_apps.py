@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from taproof.core.clock import MINUTE, SECOND, day_number
 from taproof.core.errors import InitDataExpired, InitDataInvalid
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 
 PRODUCTION_KEY: Final = bytes.fromhex("e7bf03a2fa4602af4580703d88dda5bb59f32ed8b02a56c187fe7d34caed242d")
 """Telegram's public Ed25519 key of the production environment, from the page above."""

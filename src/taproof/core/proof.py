@@ -6,7 +6,8 @@ from base64 import urlsafe_b64encode
 from typing import Final
 
 from taproof.core.clock import SECOND
-from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import EncryptedWebhookSecrets
 
 ISSUER: Final = "taproof"
 PROOF_LIFETIME: Final = 300

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from taproof.contract.project import ENTRY_LENGTH, RETURN_URLS_LIMIT
 from taproof.core.errors import InvalidRequest, ReturnUrlNotAllowed
-from taproof.core.model import Project, ProjectChanges, SignInProject
 from taproof.core.origins import NotAnOrigin, read_origin
+from taproof.core.projects import Project, ProjectChanges, SignInProject
 
 RETURN_URL_LENGTH: Final = 2048
 """The maximum number of characters in a return URL."""

@@ -1,6 +1,10 @@
 """The account of the service's own bot, as the messenger reported it last."""
 
 from dataclasses import dataclass
+from typing import Final
+
+SERVICE_BOT: Final = 0
+"""The bot id that stands for the service's own bot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ guarded statements of both drivers against this table (`tests/storage/test_sessi
 from typing import Final, Literal
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import Status
 from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.sessions import Status
 
 State = Status | Literal["returning"]
 """A status, or the part of pending between Confirm and the return code: readers see "pending", and no identity."""

@@ -6,8 +6,8 @@ Source: service-spec.md, States and transitions.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from taproof.core.model import Session, Status
 from taproof.core.session_state import visible_status
+from taproof.core.sessions import Session, Status
 
 StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "used", "reported"]
 

@@ -63,8 +63,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS, InternalError, TaproofError
-from taproof.core.model import Status
 from taproof.core.session_state import CountedDecision
+from taproof.core.sessions import Status
 from taproof.http.cells import Cells, CounterForm, HistogramForm, SharedMetrics
 
 LimitName = Literal[

@@ -10,8 +10,8 @@ from typing import Final
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.errors import DecryptionFailed
-from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
+from taproof.core.service_bot import SERVICE_BOT
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.account_watch import ServiceBotWatch
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError

@@ -5,8 +5,8 @@ from typing import Final
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import DeveloperExists, InvalidAccessToken, InvalidRequest, TooManyClients
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, OidcClient
+from taproof.core.projects import Project, ProjectChanges
 from taproof.service.developers import Developers
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.projects import Projects

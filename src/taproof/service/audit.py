@@ -16,7 +16,7 @@ from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.clock import iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import ID_LENGTH, is_project_id, new_id
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 from taproof.core.roles import permits
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_in_projects

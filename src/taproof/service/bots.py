@@ -23,8 +23,8 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, RateLimited
-from taproof.core.model import ProjectChanges
 from taproof.core.project_bots import BotLoss, CheckedBot, ProjectBot, RemovedBot
+from taproof.core.projects import ProjectChanges
 from taproof.core.rate_limit import Gcra, KeyedGcra
 from taproof.core.service_bot import ServiceBot
 from taproof.service.audit import service_entry

@@ -16,8 +16,10 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.example_events import example_fields
 from taproof.core.identifiers import is_event_id, session_created_at
-from taproof.core.model import PageCursor, Project, Session
+from taproof.core.page_cursor import PageCursor
+from taproof.core.projects import Project
 from taproof.core.roles import permits
+from taproof.core.sessions import Session
 from taproof.core.signature import SIGNATURES
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor

@@ -22,8 +22,8 @@ from taproof.core.errors import (
     TooManyAccessTokens,
 )
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
-from taproof.core.model import DeveloperSignIn
 from taproof.core.names import name_problem
+from taproof.core.sessions import DeveloperSignIn
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 

@@ -22,8 +22,9 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import DeveloperSignIn, MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.names import stored_text
+from taproof.core.sessions import DeveloperSignIn
 from taproof.service.audit import audit_entry
 from taproof.service.developers import checked_email
 from taproof.storage.protocol import Storage

@@ -14,8 +14,8 @@ from taproof.contract.project import TurnOffReason
 from taproof.core.accounts import AccessToken, Developer, Member
 from taproof.core.clock import iso8601
 from taproof.core.counts import ProjectUser
-from taproof.core.model import Project
 from taproof.core.oidc.clients import OidcClient
+from taproof.core.projects import Project
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 

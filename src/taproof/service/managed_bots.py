@@ -30,8 +30,8 @@ from taproof.core.errors import (
     ProjectNotFound,
     RateLimited,
 )
-from taproof.core.model import Project
 from taproof.core.names import visible_name
+from taproof.core.projects import Project
 from taproof.core.roles import PERMITTED
 from taproof.service.bots import BotAccount, Bots
 from taproof.storage.protocol import Storage

@@ -22,7 +22,7 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.core.roles import require_action
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import read_project_for, reading_project

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 
 _CURSOR: Final = re.compile(r"([0-9]{1,15})\.([a-z]+_[A-Za-z0-9]{1,40})")
 

@@ -11,7 +11,7 @@ from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.clock import SECOND, Clock, iso_date, month_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import PlanLimitReached
-from taproof.core.model import SERVICE_DEVELOPER
+from taproof.core.projects import SERVICE_DEVELOPER
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from taproof.core.accounts import Developer
 from taproof.core.errors import InvalidRequest, ProjectNotFound
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.core.roles import ROLES, ProjectAction, permits, require_action
 from taproof.core.webhook_url import url_origin
 from taproof.storage.protocol import Storage

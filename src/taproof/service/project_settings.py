@@ -10,10 +10,10 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import read_events
 from taproof.core.errors import InvalidRequest
 from taproof.core.logo_url import logo_url_problem
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
 from taproof.core.project_texts import NO_TEXTS, changed_texts, read_texts
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.return_url import read_return_urls
 from taproof.core.webhook_url import url_origin, webhook_url_problem
 

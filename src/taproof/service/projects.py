@@ -29,8 +29,8 @@ from taproof.core.identifiers import (
     new_key,
     new_webhook_secret,
 )
-from taproof.core.model import PROJECT_DEFAULTS, NamedProject, Project, ProjectChanges
 from taproof.core.project_bots import BotChange, CheckedBot, ProjectBot, RemovedBot
+from taproof.core.projects import PROJECT_DEFAULTS, NamedProject, Project, ProjectChanges
 from taproof.core.proof import signing_secrets
 from taproof.core.return_url import NO_RETURN_PAGE, lacks_return_page
 from taproof.core.roles import ProjectAction

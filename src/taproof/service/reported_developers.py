@@ -11,7 +11,8 @@ from dataclasses import replace
 from taproof.core.accounts import AuditAction, AuditEntry, EndedRights, ProjectItem
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
-from taproof.core.model import SERVICE_DEVELOPER, Session
+from taproof.core.projects import SERVICE_DEVELOPER
+from taproof.core.sessions import Session
 from taproof.service.audit import service_entry
 from taproof.storage.protocol import Storage
 

@@ -7,8 +7,8 @@ makes the rest happen at once instead of a moment later.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from taproof.core.model import Hint, SessionKey
 from taproof.core.session_state import CountedDecision
+from taproof.core.sessions import Hint, SessionKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from taproof.core.clock import DAY, Clock
-from taproof.core.model import SERVICE_BOT, NamedProject, Session, SessionKey
+from taproof.core.projects import NamedProject
+from taproof.core.service_bot import SERVICE_BOT
+from taproof.core.sessions import Session, SessionKey
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.seen import SeenSession
 from taproof.storage.protocol import Storage

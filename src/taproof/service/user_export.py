@@ -22,7 +22,7 @@ from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, Clock, iso8601
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed, ErasedMeanwhile, ProjectNotFound
-from taproof.core.model import SessionKey
+from taproof.core.sessions import SessionKey
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.project_access import require_writer
 from taproof.service.webhooks import answer_associated_data

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from taproof.core.accounts import Developer
 from taproof.core.counts import ProjectUser
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import reading_project

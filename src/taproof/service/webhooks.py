@@ -23,7 +23,7 @@ from taproof.core.deliveries import (
 )
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.model import EncryptedWebhookSecrets
+from taproof.core.projects import EncryptedWebhookSecrets
 from taproof.core.proof import signing_secrets
 from taproof.core.retry_after import retry_after_delay
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at

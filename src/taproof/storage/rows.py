@@ -13,27 +13,23 @@ from typing import Any, Final, TypeVar
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation
 from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
 from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
-from taproof.core.model import (
-    PROJECT_FLAGS,
+from taproof.core.identity import MessengerIdentity
+from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient
+from taproof.core.page_cursor import PageCursor
+from taproof.core.project_texts import dump_texts, load_texts
+from taproof.core.projects import PROJECT_FLAGS, EncryptedWebhookSecrets, Project, ProjectChanges, SignInProject
+from taproof.core.prompts import PhoneRequest
+from taproof.core.rights import read_scopes, scopes_text
+from taproof.core.session_state import visible_status
+from taproof.core.sessions import (
     ConsumedSession,
-    EncryptedWebhookSecrets,
     ExpiredSession,
-    MessengerIdentity,
     NewSession,
-    PageCursor,
-    PhoneRequest,
-    Project,
-    ProjectChanges,
     PromptDetails,
     ReturningUser,
     Session,
     SessionKey,
-    SignInProject,
 )
-from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient
-from taproof.core.project_texts import dump_texts, load_texts
-from taproof.core.rights import read_scopes, scopes_text
-from taproof.core.session_state import visible_status
 
 Row = Sequence[Any]
 Values = tuple[Any, ...]

@@ -15,7 +15,7 @@ from tests.api.edge import ADA, GRACE, Edge, no_store, open_edge
 from taproof.api import sessions
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.http.limits.rates import POLL_REFUSALS, POLLS
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 

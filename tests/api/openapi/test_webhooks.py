@@ -14,7 +14,8 @@ from taproof.core.attempt_errors import ShownError
 from taproof.core.clock import MINUTE
 from taproof.core.deliveries import ATTEMPTS_SHOWN, EventType
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 

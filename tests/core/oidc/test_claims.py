@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.claims import id_token_claims, token_hash, user_claims
 from taproof.core.oidc.requests import Scope
 

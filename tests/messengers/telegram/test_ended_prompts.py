@@ -12,7 +12,7 @@ from tests.waiting import until
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import EndedPrompt
+from taproof.core.prompts import EndedPrompt
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.updates import UpdateIntake

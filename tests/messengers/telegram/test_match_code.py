@@ -27,8 +27,9 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.identifiers import session_key
+from taproof.core.identity import MessengerIdentity
 from taproof.core.match_code import CHOICES, new_match_code
-from taproof.core.model import MessengerIdentity, Session
+from taproof.core.sessions import Session
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.results import CreatedSession

@@ -14,7 +14,7 @@ from tests.messengers.telegram.phone_asking import (
 )
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake

@@ -20,8 +20,9 @@ from taproof.core.encryption import Encryptor, associated_data_of, new_master_ke
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import ProjectChanges, Session
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
+from taproof.core.projects import ProjectChanges
+from taproof.core.sessions import Session
 from taproof.messengers.telegram import account_watch, connection, polling, project_bots
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.connection import Reconnection

@@ -9,8 +9,9 @@ from tests.messengers.telegram.phone_asking import Asking
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import NamedProject, SessionKey
+from taproof.core.projects import NamedProject
 from taproof.core.request_context import RequestContext
+from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.prompts import opened_reply, outcome_reply, phone_reply
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner

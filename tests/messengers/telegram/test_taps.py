@@ -17,7 +17,7 @@ from tests.messengers.telegram.conftest import (
 )
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage

@@ -20,7 +20,8 @@ from tests.messengers.telegram.conftest import (
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.identifiers import session_key
-from taproof.core.model import NamedProject, SessionKey
+from taproof.core.projects import NamedProject
+from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.signed_buttons import TAG_LENGTH
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import read_key, sessions_reply, write_key

@@ -11,7 +11,7 @@ import pytest
 from starlette.routing import Route
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.proof import sign_proof
 from taproof.http.body import BODY_LIMIT
 from taproof.sandbox.demo.server import SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo

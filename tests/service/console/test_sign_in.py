@@ -21,7 +21,8 @@ from taproof.core.errors import (
     SignInNotFound,
 )
 from taproof.core.identifiers import key_preview
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, DeveloperSignIns, Purpose, StartedSignIn
 

@@ -20,7 +20,9 @@ from taproof.core.errors import (
     PublicAccessDisabled,
     SessionNotFound,
 )
-from taproof.core.model import MessengerIdentity, PolledSession, Project, ProjectChanges, SessionKey
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import PolledSession, SessionKey
 from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.wait import SESSION_LIMIT, WaitEnd
 

@@ -7,8 +7,10 @@ from tests.service.conftest import acting
 
 from taproof.core.errors import BotBroken, OriginNotAllowed
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, ProjectChanges, PromptDetails
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, Requester, load_context
+from taproof.core.sessions import PromptDetails
 from taproof.service.sessions.seen import SeenSession
 from taproof.storage.sqlite.store import SqliteStorage
 

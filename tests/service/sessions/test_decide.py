@@ -7,7 +7,8 @@ import pytest
 from tests.databases import every_driver
 from tests.service.conftest import acting
 
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.service.sessions.seen import SeenSession
 
 if TYPE_CHECKING:

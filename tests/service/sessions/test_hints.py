@@ -10,7 +10,8 @@ from tests.service.conftest import acting
 from tests.waiting import until
 
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:

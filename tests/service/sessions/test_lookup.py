@@ -10,7 +10,9 @@ from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import new_session_id, new_session_token
-from taproof.core.model import MessengerIdentity, Project, Session, Status
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
+from taproof.core.sessions import Session, Status
 from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from taproof.core.errors import (
     SignInBlocked,
     TaproofError,
 )
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.request_context import Requester
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets

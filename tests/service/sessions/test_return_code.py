@@ -21,9 +21,11 @@ from taproof.core.errors import (
     SameDeviceRequired,
     SessionNotFound,
 )
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges, ReturnPolicy
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.sessions import ReturnPolicy
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.sessions.results import VerifyResult

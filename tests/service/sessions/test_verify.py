@@ -18,7 +18,9 @@ from taproof.core.errors import (
     SessionNotFound,
 )
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, ProjectChanges, SessionKey
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
+from taproof.core.sessions import SessionKey
 from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:

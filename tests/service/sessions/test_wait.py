@@ -20,8 +20,9 @@ from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, PolledSession, SessionKey
+from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import PolledSession, SessionKey
 from taproof.service.sessions import wait
 
 

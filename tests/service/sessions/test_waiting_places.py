@@ -10,7 +10,7 @@ from tests.service.conftest import Node
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import SessionKey
+from taproof.core.sessions import SessionKey
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import WaitEnd
 

@@ -19,7 +19,7 @@ from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phon
 
 from taproof.console.quick_start import QuickStart
 from taproof.contract.project import SameDevice
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.http.sdk_files import sdk_release
 
 PROGRAMS = {"node": ["node"], "python": [sys.executable], "curl": ["bash"]}

@@ -18,7 +18,7 @@ from taproof.core.clock import SECOND
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.sessions.seen import SeenSession
 
 USERS: Final = 4

@@ -11,7 +11,7 @@ from taproof.core.accounts import Actor
 from taproof.core.clock import Clock, system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, SignInClient
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.request_context import Requester

@@ -21,8 +21,10 @@ from taproof.core.code_challenge import challenge_digest
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_session_id, new_session_token, session_key
-from taproof.core.model import MessengerIdentity, NewSession, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import NewSession
 from taproof.messengers.telegram.prompts import outcome_notice
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.runtime.store import open_storage

@@ -12,7 +12,7 @@ from tests.faults.place import Place, assert_sound, rows
 
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.encryption import Encryptor, associated_data_of
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.runtime.store import open_storage
 
 SESSIONS = 6_000

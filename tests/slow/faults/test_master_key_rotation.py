@@ -25,7 +25,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.key_file import KeyFile, read_master_keys, read_or_make_master_key
 from taproof.runtime.key_rotation import rotate_key_file
 from taproof.service.developers import Developers

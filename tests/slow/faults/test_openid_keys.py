@@ -22,8 +22,8 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import ProjectChanges
 from taproof.core.oidc.clients import SignInClient
+from taproof.core.projects import ProjectChanges
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping

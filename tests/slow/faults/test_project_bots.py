@@ -25,8 +25,8 @@ from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_key
-from taproof.core.model import Project
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import Project
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers

@@ -23,7 +23,8 @@ from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import CodeVerifierMissing
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
 

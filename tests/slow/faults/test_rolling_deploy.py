@@ -8,7 +8,7 @@ from tests.databases import expired_event
 from tests.faults.load import loaded
 from tests.faults.place import Place, assert_counters_fit
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import migrate
 from taproof.storage import migrate as migrating
 from taproof.storage.migrate import Migration, migrations

@@ -16,7 +16,7 @@ from tests.faults.place import Place
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import SECOND
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.service.webhooks import LEASE, SEND_TIMEOUT
 
 SENDER = Path(__file__).with_name("sender_program.py")

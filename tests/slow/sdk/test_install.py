@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.sdk.either_client import reply, scripted_server
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 ROOT = Path(__file__).parents[3]

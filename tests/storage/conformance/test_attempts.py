@@ -8,7 +8,7 @@ import pytest
 
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryRecord, DeliveryState
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.postgres import deliveries as postgres_deliveries
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import deliveries as sqlite_deliveries

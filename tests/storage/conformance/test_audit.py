@@ -17,9 +17,10 @@ from taproof.contract.member import Role
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation, Plan
 from taproof.core.clock import DAY
 from taproof.core.errors import InsufficientRole, InvalidAccessToken, LastOwner, ProjectsNeedOwner, SignedOut
-from taproof.core.model import PageCursor, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient
+from taproof.core.page_cursor import PageCursor
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import ProjectChanges
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage

@@ -8,8 +8,8 @@ import pytest
 from tests.giving_bots import give_bot
 
 from taproof.core.errors import BotTaken, InvalidRequest
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_bots import BotChange, ProjectBot
+from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

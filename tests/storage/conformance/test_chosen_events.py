@@ -9,7 +9,8 @@ from tests.databases import NOW, expired_event
 from taproof.contract.project import ProjectEvent
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryRecord
-from taproof.core.model import NewSession, Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

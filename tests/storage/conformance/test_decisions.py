@@ -10,7 +10,8 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import DAY
-from taproof.core.model import FoundState, Hint, NewSession, Project, Refused, SessionKey
+from taproof.core.projects import Project
+from taproof.core.sessions import FoundState, Hint, NewSession, Refused, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from taproof.core.clock import SECOND
 from taproof.core.deliveries import Delivery, PassedOver
-from taproof.core.model import EncryptedWebhookSecrets, ProjectChanges
+from taproof.core.projects import EncryptedWebhookSecrets, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import EncryptedWebhookSecrets, NewPhone, NewSession, PhoneRequest, Project
 from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import NewAuthorization, SigningKey
+from taproof.core.projects import EncryptedWebhookSecrets, Project
+from taproof.core.prompts import PhoneRequest
+from taproof.core.sessions import NewPhone, NewSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, EncryptedKind, EncryptedRow, Replacement, RowKey

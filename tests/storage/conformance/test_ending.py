@@ -7,7 +7,7 @@ import pytest
 
 from taproof.core.clock import SECOND
 from taproof.core.deliveries import Event, PassedOver
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.deliveries import ENDED_AT_ONCE
 

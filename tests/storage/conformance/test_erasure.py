@@ -10,8 +10,9 @@ from tests.databases import NOW, expired_event
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.counts import DailyUsers
-from taproof.core.model import NewSession, PhoneRequest, ShownPrompt
+from taproof.core.prompts import PhoneRequest, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.rights import ADD_MEMBER
 

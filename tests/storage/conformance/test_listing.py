@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import PageCursor, Session, Status
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

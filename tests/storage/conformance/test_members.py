@@ -15,8 +15,8 @@ from taproof.core.accounts import Developer, MemberInvitation, ProjectItem, Remo
 from taproof.core.clock import DAY
 from taproof.core.errors import InsufficientRole, LastOwner, ProjectsNeedOwner
 from taproof.core.identifiers import new_session_id
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.roles import PERMITTED, ROLES, ProjectAction
 from taproof.storage.protocol import Storage
 

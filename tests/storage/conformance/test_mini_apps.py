@@ -9,8 +9,9 @@ import pytest
 from tests.giving_bots import give_bot
 
 from taproof.core.clock import DAY
-from taproof.core.model import ConsumedSession, EncryptedWebhookSecrets, NewSession, Project, ProjectChanges, SessionKey
 from taproof.core.project_bots import ProjectBot
+from taproof.core.projects import EncryptedWebhookSecrets, Project, ProjectChanges
+from taproof.core.sessions import ConsumedSession, NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient, SignInClient
+from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

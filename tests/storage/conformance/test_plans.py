@@ -10,7 +10,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, day_number
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import ProjectChanges
+from taproof.core.projects import ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

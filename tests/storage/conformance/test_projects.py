@@ -10,7 +10,8 @@ from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import ProjectNotFound
-from taproof.core.model import EncryptedWebhookSecrets, ProjectChanges, Status
+from taproof.core.projects import EncryptedWebhookSecrets, ProjectChanges
+from taproof.core.sessions import Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import expired_event
 
-from taproof.core.model import NewPhone, ProjectChanges, PromptDetails, SignInProject
+from taproof.core.projects import ProjectChanges, SignInProject
+from taproof.core.sessions import NewPhone, PromptDetails
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from taproof.core.accounts import AccessToken, MemberInvitation
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidAccessToken
 from taproof.core.identifiers import new_session_id
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

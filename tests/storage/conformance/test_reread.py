@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taproof.core.model import ConsumedSession, NewSession, Project
+from taproof.core.projects import Project
 from taproof.core.proof import signing_secrets
+from taproof.core.sessions import ConsumedSession, NewSession
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

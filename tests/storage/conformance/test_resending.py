@@ -7,7 +7,8 @@ import pytest
 
 from taproof.core.clock import SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryRecord, DeliveryState, Event, EventType
-from taproof.core.model import PageCursor, Project, ProjectChanges
+from taproof.core.page_cursor import PageCursor
+from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryState
-from taproof.core.model import NewSession, Project, ProjectChanges
+from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity, NewSession, Project, ProjectChanges, ReturningUser, Session
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project, ProjectChanges
 from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.sessions import NewSession, ReturningUser, Session
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import Replacement
 

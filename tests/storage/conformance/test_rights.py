@@ -11,7 +11,7 @@ from taproof.core.accounts import AccessToken, AuditEntry, Developer, EndedRight
 from taproof.core.clock import DAY
 from taproof.core.errors import AccessDenied
 from taproof.core.identifiers import new_session_id
-from taproof.core.model import DeveloperSignIn
+from taproof.core.sessions import DeveloperSignIn
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from taproof.core.model import EncryptedWebhookSecrets, Project
+from taproof.core.projects import EncryptedWebhookSecrets, Project
 from taproof.core.proof import signing_secrets
 from taproof.storage.protocol import Storage
 

@@ -11,17 +11,9 @@ from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, SameDeviceRequired, TaproofError
-from taproof.core.model import (
-    ConsumedSession,
-    Hint,
-    MessengerIdentity,
-    PolledSession,
-    ProjectChanges,
-    Refused,
-    ReturnPolicy,
-    Session,
-    SessionKey,
-)
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import ProjectChanges
+from taproof.core.sessions import ConsumedSession, Hint, PolledSession, Refused, ReturnPolicy, Session, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

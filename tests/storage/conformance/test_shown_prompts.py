@@ -8,8 +8,10 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.model import EndedPrompt, Hint, NewSession, ProjectChanges, Renewal, SessionKey, ShownPrompt, Status
+from taproof.core.projects import ProjectChanges
+from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.sessions import Hint, NewSession, SessionKey, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from tests.storage.conformance.test_bots import actions, bot_of, give
 
 from taproof.core.errors import BotTaken, InvalidRequest
-from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
+from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from tests.storage.conformance.test_erasure import URL, erase_all, request_phone
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.counts import ProjectUser
 from taproof.core.errors import InsufficientRole, ProjectNotFound
-from taproof.core.model import PageCursor, SessionKey, ShownPrompt
+from taproof.core.page_cursor import PageCursor
+from taproof.core.prompts import ShownPrompt
+from taproof.core.sessions import SessionKey
 from taproof.service.user_export import REST
 from taproof.storage.export.format import TABLES
 from taproof.storage.protocol import Storage

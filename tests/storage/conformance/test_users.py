@@ -10,16 +10,9 @@ from tests.databases import NOW, expired_event
 from taproof.contract.project import ProjectEvent
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryState, Event, EventType
-from taproof.core.model import (
-    NamedProject,
-    NewPhone,
-    NewSession,
-    PhoneRequest,
-    Project,
-    ProjectChanges,
-    Session,
-    Status,
-)
+from taproof.core.projects import NamedProject, Project, ProjectChanges
+from taproof.core.prompts import PhoneRequest
+from taproof.core.sessions import NewPhone, NewSession, Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

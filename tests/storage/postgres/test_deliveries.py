@@ -14,7 +14,8 @@ from tests.postgres_server import execute
 
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
-from taproof.core.model import PageCursor, ProjectChanges
+from taproof.core.page_cursor import PageCursor
+from taproof.core.projects import ProjectChanges
 from taproof.storage.postgres import deliveries, transaction
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage

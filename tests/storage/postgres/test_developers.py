@@ -7,7 +7,7 @@ import asyncpg
 from tests.databases import NOW
 
 from taproof.core.accounts import Developer
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 from taproof.storage.postgres.transaction import _LOCK_DEVELOPERS
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import PageCursor, Status
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import Status
 from taproof.storage.postgres import database, deliveries, listing
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage

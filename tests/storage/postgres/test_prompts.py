@@ -9,7 +9,8 @@ import pytest
 from tests.databases import NOW
 from tests.waiting import until
 
-from taproof.core.model import NewSession, ShownPrompt
+from taproof.core.prompts import ShownPrompt
+from taproof.core.sessions import NewSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 

@@ -15,7 +15,9 @@ from tests.waiting import until
 
 from taproof.core.clock import DAY
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import PageCursor, ProjectChanges, ReturnPolicy, SessionKey
+from taproof.core.page_cursor import PageCursor
+from taproof.core.projects import ProjectChanges
+from taproof.core.sessions import ReturnPolicy, SessionKey
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
 from taproof.storage.postgres import connection, statements

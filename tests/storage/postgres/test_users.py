@@ -10,7 +10,7 @@ import pytest
 from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY
-from taproof.core.model import PhoneRequest
+from taproof.core.prompts import PhoneRequest
 from taproof.storage.postgres import database, listing, statements
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from taproof.core.clock import DAY
-from taproof.core.model import NewPhone
+from taproof.core.sessions import NewPhone
 from taproof.storage.postgres import encrypted_values
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED, EncryptedKind

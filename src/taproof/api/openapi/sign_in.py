@@ -5,9 +5,9 @@ from typing import Any, Final, get_args
 from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
-from taproof.core.model import Hint, Status
 from taproof.core.return_code import RETURN_CODE_PATTERN
 from taproof.core.return_url import RETURN_URL_LENGTH
+from taproof.core.sessions import Hint, Status
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),

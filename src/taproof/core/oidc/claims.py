@@ -5,7 +5,7 @@ import hashlib
 from typing import Any, Literal
 
 from taproof.core.clock import SECOND
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.requests import Scope
 
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from taproof.contract.client import SigningAlg
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
-from taproof.core.model import SessionKey
+from taproof.core.sessions import SessionKey
 
 AUTHORIZATION_LIFETIME: Final = 30 * MINUTE
 """The time (ms) within which a sign-in must be finished, including every new start of an expired session."""

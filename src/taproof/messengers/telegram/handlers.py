@@ -12,7 +12,8 @@ from typing import Final
 import structlog
 
 from taproof.core.clock import Clock
-from taproof.core.model import SERVICE_BOT, MessengerIdentity
+from taproof.core.identity import MessengerIdentity
+from taproof.core.service_bot import SERVICE_BOT
 from taproof.http.metrics import TapRefusal
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import Bot

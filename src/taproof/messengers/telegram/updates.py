@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS, RENEW_SECONDS
-from taproof.core.model import SERVICE_BOT
+from taproof.core.service_bot import SERVICE_BOT
 from taproof.http.metrics import TapRefusal
 from taproof.messengers.telegram.bot_api import (
     Bot,

@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
-from taproof.core.model import NamedProject
+from taproof.core.projects import NamedProject
 from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, TapResult
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (

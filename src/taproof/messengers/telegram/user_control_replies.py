@@ -5,8 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from taproof.core.model import NamedProject, SessionKey
 from taproof.core.names import isolated_name
+from taproof.core.projects import NamedProject
+from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import InlineKeyboardMarkup, inline_keyboard

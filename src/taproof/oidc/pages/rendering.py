@@ -18,9 +18,9 @@ from markupsafe import Markup, escape
 
 from taproof.core.brand import Brand
 from taproof.core.logo_url import logo_origin
-from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
 from taproof.core.project_texts import ProjectTexts, own_text
+from taproof.core.sessions import Hint
 from taproof.core.webhook_url import is_loopback
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 

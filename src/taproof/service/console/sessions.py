@@ -10,9 +10,9 @@ from taproof.core.clock import DAY, HOUR, MINUTE, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import AccessDenied, ConsoleSessionNotFound, InvalidAccessToken, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import DeveloperSignIn
 from taproof.core.names import stored_text
 from taproof.core.rights import FULL
+from taproof.core.sessions import DeveloperSignIn
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 

@@ -18,9 +18,10 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, SignInNotFound
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret, session_key
-from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, PolledSession, Project, SessionKey, Status
+from taproof.core.projects import SERVICE_DEVELOPER, Project
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
+from taproof.core.sessions import DeveloperSignIn, PolledSession, SessionKey, Status
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
 from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting

@@ -17,7 +17,6 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import SessionNotFound
 from taproof.core.identifiers import new_id, random_base64url, session_key
-from taproof.core.model import Hint, PolledSession, SessionKey
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
 from taproof.core.oidc.redirect_uris import matches
@@ -25,6 +24,7 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.request_context import Requester
 from taproof.core.return_url import has_openable_pages
 from taproof.core.session_state import visible_status
+from taproof.core.sessions import Hint, PolledSession, SessionKey
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.wait import UntilGone, Waiting
 from taproof.service.signals import Signals

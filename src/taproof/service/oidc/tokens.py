@@ -16,13 +16,14 @@ from taproof.core.code_challenge import challenge_digest, is_proven
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import is_key, key_hash, new_key
-from taproof.core.model import MessengerIdentity, Session
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.claims import id_token_claims, user_claims
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME, DEVICE_INTERVAL, DEVICE_TOLERANCE, Authorization, NewTokens
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
+from taproof.core.sessions import Session
 from taproof.service.oidc.devices import device_code_hash
 from taproof.service.oidc.keys import Signer, SigningKeys
 from taproof.service.oidc.requests import require_grant, require_public_access

@@ -27,21 +27,9 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
 from taproof.core.match_code import new_match_code
-from taproof.core.model import (
-    HINTS,
-    SERVICE_BOT,
-    SERVICE_DEVELOPER,
-    ConsumedSession,
-    EncryptedWebhookSecrets,
-    NewSession,
-    PolledSession,
-    SessionKey,
-    SignInProject,
-    Status,
-    known_hint,
-)
 from taproof.core.names import stored_text
 from taproof.core.origins import require_allowed_origin
+from taproof.core.projects import SERVICE_DEVELOPER, EncryptedWebhookSecrets, SignInProject
 from taproof.core.proof import sign_proof, signing_secrets
 from taproof.core.request_context import (
     USER_AGENT_LIMIT,
@@ -52,7 +40,9 @@ from taproof.core.request_context import (
 )
 from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
+from taproof.core.service_bot import SERVICE_BOT
 from taproof.core.session_state import SESSION_LIFETIME, status_without_code, visible_status
+from taproof.core.sessions import HINTS, ConsumedSession, NewSession, PolledSession, SessionKey, Status, known_hint
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.returns import Returns

@@ -16,21 +16,13 @@ from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import (
-    SERVICE_BOT,
-    Hint,
-    MessengerIdentity,
-    NewPhone,
-    PhoneRequest,
-    PromptDetails,
-    Refused,
-    Session,
-    SessionKey,
-    Status,
-)
+from taproof.core.identity import MessengerIdentity
 from taproof.core.names import stored_text
+from taproof.core.prompts import PhoneRequest
 from taproof.core.return_code import new_return_code, return_code_hash, return_link
+from taproof.core.service_bot import SERVICE_BOT
 from taproof.core.session_state import CountedDecision
+from taproof.core.sessions import Hint, NewPhone, PromptDetails, Refused, Session, SessionKey, Status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.events import SessionEvents

@@ -8,7 +8,8 @@ from taproof.core.deliveries import Event, EventType
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id
-from taproof.core.model import ExpiredSession, MessengerIdentity, Session
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import ExpiredSession, Session
 
 
 class SessionEvents:

@@ -10,7 +10,8 @@ from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed, SessionNotFound
 from taproof.core.identifiers import session_created_at, session_key
-from taproof.core.model import PageCursor, Session, Status
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import Session, Status
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_in_projects

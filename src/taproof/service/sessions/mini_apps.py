@@ -21,8 +21,9 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import new_session_id, session_key
 from taproof.core.mini_apps import InitData, read_init_data, require_fresh
-from taproof.core.model import NewSession, SessionKey, SignInProject
+from taproof.core.projects import SignInProject
 from taproof.core.request_context import Requester
+from taproof.core.sessions import NewSession, SessionKey
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
 from taproof.service.sessions.decide import storable_identity
 from taproof.service.sessions.events import SessionEvents

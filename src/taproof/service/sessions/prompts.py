@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.identifiers import session_key
-from taproof.core.model import EndedPrompt, Renewal, SessionKey, ShownPrompt
+from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
+from taproof.core.sessions import SessionKey
 from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from taproof.core.clock import iso8601
-from taproof.core.model import Hint, MessengerIdentity, Status
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import Hint, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import dataclasses
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.model import PolledSession, SessionKey
+from taproof.core.sessions import PolledSession, SessionKey
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from taproof.core.model import PromptDetails, Session, Status
 from taproof.core.project_texts import ProjectTexts, load_texts
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
+from taproof.core.sessions import PromptDetails, Session, Status
 
 DecisionOutcome = Literal[
     "opened",

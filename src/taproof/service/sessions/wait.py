@@ -22,9 +22,9 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.code_challenge import is_proven
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import Hint, PolledSession, SessionKey, known_hint
 from taproof.core.return_code import has_returned
 from taproof.core.session_state import status_without_code, visible_status
+from taproof.core.sessions import Hint, PolledSession, SessionKey, known_hint
 from taproof.storage.protocol import Storage
 
 PROCESS_LIMIT: Final = 10_000

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol
 
 from taproof.core.errors import TaproofError
-from taproof.core.model import PROJECT_FLAGS
+from taproof.core.projects import PROJECT_FLAGS
 from taproof.storage.queries.sessions import OF_RETURN
 
 FORMAT: Final = "taproof-export"

@@ -16,7 +16,7 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.transaction import NO_SORT, has_nul

@@ -9,7 +9,7 @@ from typing import Final
 import asyncpg
 
 from taproof.core.clock import day_number
-from taproof.core.model import Session
+from taproof.core.sessions import Session
 from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.sessions import SESSION_COLUMNS

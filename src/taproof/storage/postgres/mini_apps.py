@@ -6,7 +6,8 @@ import asyncpg
 
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
-from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import ConsumedSession, NewSession
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.statements import CONFIRM_SESSIONS

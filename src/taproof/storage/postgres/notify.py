@@ -9,7 +9,7 @@ from typing import Any, Final, cast, get_args
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Hint, SessionKey
+from taproof.core.sessions import Hint, SessionKey
 from taproof.storage.postgres.connection import disconnect
 from taproof.storage.postgres.connection_errors import AWAY
 from taproof.storage.postgres.database import PostgresDatabase

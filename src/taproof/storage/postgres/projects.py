@@ -5,7 +5,7 @@ from typing import Final
 
 import asyncpg
 
-from taproof.core.model import Project
+from taproof.core.projects import Project
 from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.core.prompts import EndedPrompt, ShownPrompt
+from taproof.core.sessions import Hint, SessionKey
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.notify import Announcer

@@ -9,14 +9,14 @@ import asyncpg
 
 from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
-from taproof.core.model import (
+from taproof.core.identity import MessengerIdentity
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
     Hint,
-    MessengerIdentity,
     NewPhone,
     NewSession,
-    PageCursor,
     PolledSession,
     Refused,
     ReturningUser,

@@ -16,7 +16,7 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 
 
 class DeliveryStorage(Protocol):

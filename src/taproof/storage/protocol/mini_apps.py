@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from taproof.core.deliveries import Event
-from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import ConsumedSession, NewSession
 
 
 class MiniAppStorage(Protocol):

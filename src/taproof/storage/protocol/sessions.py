@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from taproof.core.deliveries import Event
-from taproof.core.model import (
+from taproof.core.identity import MessengerIdentity
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
     Hint,
-    MessengerIdentity,
     NewPhone,
     NewSession,
-    PageCursor,
     PolledSession,
     Refused,
     ReturningUser,

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from taproof.core.accounts import AuditEntry, AuditPurge
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries.database import Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, EndedToken
-from taproof.core.model import DeveloperSignIn
+from taproof.core.sessions import DeveloperSignIn
 from taproof.storage.queries.database import NO_LIMIT, Purge, Queries
 from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
 from taproof.storage.queries.transaction import Transaction

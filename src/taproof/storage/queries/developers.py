@@ -15,7 +15,7 @@ from taproof.core.accounts import (
     RemovedDeveloper,
 )
 from taproof.core.errors import ProjectsNeedOwner
-from taproof.core.model import DeveloperSignIn
+from taproof.core.sessions import DeveloperSignIn
 from taproof.storage.queries.credentials import (
     DELETE_ACCESS_TOKENS,
     DELETE_ACCESS_TOKENS_OF_SIGN_IN,

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import ProjectNotFound
-from taproof.core.model import SessionKey
 from taproof.core.roles import require_action, roles_with
+from taproof.core.sessions import SessionKey
 from taproof.storage.export.format import TABLES
 from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
 from taproof.storage.queries.database import Queries

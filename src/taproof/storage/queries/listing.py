@@ -6,9 +6,10 @@ and stored status, or with messenger account, project and stored status. Time an
 
 from typing import Final, NamedTuple
 
-from taproof.core.model import PageCursor, Status
+from taproof.core.page_cursor import PageCursor
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.sessions import Status
 from taproof.storage.queries.sessions import OF_SESSIONS, SESSION_COLUMNS
 
 LIST_SESSIONS: Final = f"""

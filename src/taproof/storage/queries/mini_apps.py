@@ -1,6 +1,7 @@
 """The condition for a session of a Mini App, which both databases share."""
 
-from taproof.core.model import MessengerIdentity, NewSession
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import NewSession
 from taproof.storage.rows import Values
 
 

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 from taproof.core.accounts import NO_PHONES, AuditEntry
 from taproof.core.errors import BotTaken, InvalidRequest, TaproofError
-from taproof.core.model import (
+from taproof.core.project_bots import BotChange
+from taproof.core.projects import (
     PROJECT_FLAGS,
     EncryptedWebhookSecrets,
     NamedProject,
@@ -14,7 +15,6 @@ from taproof.core.model import (
     ProjectChanges,
     SignInProject,
 )
-from taproof.core.project_bots import BotChange
 from taproof.core.return_url import NO_RETURN_PAGE, lacks_return_page
 from taproof.core.roles import require_action
 from taproof.storage.queries.bots import is_taken, write_bot

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from taproof.core.clock import HOUR
-from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
+from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.sessions import Hint, SessionKey
 from taproof.storage.queries.database import Database, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 

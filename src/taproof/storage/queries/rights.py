@@ -5,8 +5,8 @@ from typing import Any, Final
 from taproof.contract.member import Role
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import AccessDenied
-from taproof.core.model import DeveloperSignIn
 from taproof.core.roles import ProjectAction, require_action
+from taproof.core.sessions import DeveloperSignIn
 from taproof.storage.queries.database import Database
 from taproof.storage.queries.transaction import Transaction
 

@@ -11,16 +11,9 @@ from taproof.core.errors import (
     SameDeviceRequired,
     TaproofError,
 )
-from taproof.core.model import (
-    ConsumedSession,
-    FoundState,
-    MessengerIdentity,
-    Refused,
-    ReturningUser,
-    ReturnPolicy,
-    SessionKey,
-)
+from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import next_expiry
+from taproof.core.sessions import ConsumedSession, FoundState, Refused, ReturningUser, ReturnPolicy, SessionKey
 from taproof.storage.queries.database import Database, Queries
 from taproof.storage.rows import Row, Values, consumed_from, identity_values, returning_user_from
 

@@ -3,7 +3,10 @@
 from typing import Final
 
 from taproof.core.counts import ProjectUser
-from taproof.core.model import NamedProject, PageCursor, PhoneRequest, SessionKey
+from taproof.core.page_cursor import PageCursor
+from taproof.core.projects import NamedProject
+from taproof.core.prompts import PhoneRequest
+from taproof.core.sessions import SessionKey
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import apsw
 
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.storage.queries import counts as queries
 from taproof.storage.sqlite.group_commit import rows
 

@@ -18,7 +18,7 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor
+from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import attempt_values, delivery_from, finish_values, page_start, with_attempts
 from taproof.storage.sqlite.database import Read, SqliteDatabase

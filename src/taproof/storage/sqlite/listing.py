@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 
-from taproof.core.model import Session
+from taproof.core.sessions import Session
 from taproof.storage.queries import listing as queries
 from taproof.storage.queries.listing import Walk
 from taproof.storage.rows import session_from

@@ -6,7 +6,8 @@ import apsw
 
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
-from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession
+from taproof.core.identity import MessengerIdentity
+from taproof.core.sessions import ConsumedSession, NewSession
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.deliveries import RECORD_EVENT
 from taproof.storage.queries.mini_apps import admitted, admitted_values, opened_values

@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Hint, SessionKey, known_hint
+from taproof.core.sessions import Hint, SessionKey, known_hint
 from taproof.storage.sqlite.database import Read
 
 KEPT: Final = 10_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from taproof.core.model import Hint, SessionKey
+from taproof.core.sessions import Hint, SessionKey
 from taproof.storage.queries import prompts as queries
 from taproof.storage.sqlite import notify
 from taproof.storage.sqlite.database import SqliteDatabase

@@ -11,14 +11,14 @@ import apsw
 
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
-from taproof.core.model import (
+from taproof.core.identity import MessengerIdentity
+from taproof.core.page_cursor import PageCursor
+from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
     Hint,
-    MessengerIdentity,
     NewPhone,
     NewSession,
-    PageCursor,
     PolledSession,
     Refused,
     ReturningUser,

@@ -9,9 +9,10 @@ from tests.databases import NOW
 
 from taproof.contract.client import GrantType
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.model import NewSession, Project, ProjectChanges, SessionKey
 from taproof.core.oidc.clients import ClientChanges
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
+from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from taproof.core.model import SessionKey
 from taproof.core.oidc.model import NewCode, NewTokens
+from taproof.core.sessions import SessionKey
 from taproof.storage.queries.oidc import authorizations as queries
 
 # The session is locked first: see `postgres/__init__.py`.

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from taproof.core.model import SessionKey
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
+from taproof.core.sessions import SessionKey
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.sessions import CONSUME_SESSION
