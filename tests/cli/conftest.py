@@ -1,6 +1,7 @@
 """Each test runs in a directory and an environment of its own."""
 
 import asyncio
+import functools
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.cli.listening import listen  # noqa: F401 — a fixture.
@@ -18,6 +20,9 @@ from taproof.cli.main import commands
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 Run = Callable[..., Result]
+
+# Typer builds all commands anew for each call, which takes longer than most commands.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
 @pytest.fixture(autouse=True)
