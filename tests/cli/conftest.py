@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.cli.listening import listen  # noqa: F401 — a fixture.
 from tests.cli.output_schema import validate
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands
@@ -22,7 +23,7 @@ BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 Run = Callable[..., Result]
 
 # Typer builds all commands anew for each call, which takes longer than most commands.
-typer.testing._get_command = functools.cache(typer.testing._get_command)
+vars(typer.testing)["_get_command"] = functools.cache(get_command)
 
 
 @pytest.fixture(autouse=True)

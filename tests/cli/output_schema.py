@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+from jsonschema import Draft202012Validator
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -20,10 +20,13 @@ def _closed(schema: Any) -> Any:
 
 
 SCHEMA = _closed(json.loads((DOCS / "reference/cli.schema.json").read_text(encoding="utf-8")))
+Draft202012Validator.check_schema(SCHEMA)
+_VALIDATORS = {
+    name: Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]}) for name in SCHEMA["$defs"]
+}
 
 
 def validate(output: Any, *words: str) -> None:
     """Check the output of a command with --json. `words` are its first ones, of which the second can be an argument."""
     names = ["-".join(words), words[0]]
-    name = next(each for each in names if each in SCHEMA["$defs"])
-    jsonschema.validate(output, {"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
+    _VALIDATORS[next(each for each in names if each in _VALIDATORS)].validate(output)
