@@ -30,7 +30,7 @@ def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bots(storage: Storage) -> Bots:
     no = cast("Any", None)
-    return Bots(storage, no, no, no, projects=no, ask=no, is_service_bot=no)
+    return Bots(storage, no, no, no, projects=no, ask=no, is_service_bot=no, limited=no)
 
 
 @contextlib.contextmanager

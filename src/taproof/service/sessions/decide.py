@@ -162,7 +162,7 @@ class Decisions:
         phone_number: str,
         bot_id: int = SERVICE_BOT,
         *,
-        answers: Callable[[SeenSession], bool] = lambda _: True,
+        answers: Callable[[SeenSession], bool],
     ) -> SeenSession:
         """Confirm the session that last asked the user for a contact, if the contact is the user's own.
 

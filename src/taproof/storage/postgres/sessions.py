@@ -358,7 +358,7 @@ class PostgresSessions(queries.SessionQueries):
         self,
         wake: Callable[[SessionKey], None],
         needed: asyncio.Event,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+        notice: Callable[[SessionKey, Hint], None],
     ) -> None:
         if not self.hears:
             await asyncio.Event().wait()  # Until it is cancelled.

@@ -179,7 +179,7 @@ class SessionStorage(Protocol):
         self,
         wake: Callable[[SessionKey], None],
         needed: asyncio.Event,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+        notice: Callable[[SessionKey, Hint], None],
     ) -> None:
         """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
 

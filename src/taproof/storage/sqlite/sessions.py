@@ -293,7 +293,7 @@ class SqliteSessions(queries.SessionQueries):
         self,
         wake: Callable[[SessionKey], None],
         needed: asyncio.Event,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+        notice: Callable[[SessionKey, Hint], None],
     ) -> None:
         await notify.watch(self._database.rows, wake, needed, notice)
 
