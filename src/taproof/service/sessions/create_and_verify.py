@@ -252,12 +252,14 @@ class SignInSessions:
                 raise CodeChallengeRequired
             _require_verifier(session.code_challenge, code_verifier)
         if session.status == "pending":
-            if await self._storage.sessions.withdraw_session(key, self._clock()):
+            withdrawn = await self._storage.sessions.withdraw_session(key, self._clock())
+            if withdrawn:
                 self._signals.decided(key)
                 self._signals.prompt_ended()
                 return "cancelled", True
-            # The session was decided, expired or deleted meanwhile.
-            _, session = await self._poll(project_id, session_token, public=public)
+            if withdrawn.found is None:
+                raise await self._poll_refusal(project_id, None, public=public)
+            session = session._replace(status=withdrawn.found.status, expires_at=withdrawn.found.expires_at)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
         if status == "expired" and session.status == "pending":

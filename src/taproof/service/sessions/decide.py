@@ -397,8 +397,9 @@ class Decisions:
         if await self._storage.users.is_blocked(user_id, session.project_id):
             return seen_as("blocked", session)
         code = new_return_code(self._entropy)
-        if not await self._storage.sessions.renew_return(session.key, user_id, now, return_code_hash(code)):
-            return seen_by(await self._read(session.key), user_id, now)
+        renewed = await self._storage.sessions.renew_return(session.key, user_id, now, return_code_hash(code))
+        if not renewed:
+            return seen_by(await self._as_found(session, renewed), user_id, now)
         link = None if session.prompt.return_url is None else return_link(session.prompt.return_url, code)
         return dataclasses.replace(seen, return_link=link)
 
