@@ -117,7 +117,15 @@ class Decisions:
                 session_token, associated_data_of("phone_request", session.id), self._entropy
             )
             await self._ask_for_phone(
-                PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
+                PhoneRequest(
+                    key=session.key,
+                    session_id=session.id,
+                    messenger_id=user_id,
+                    bot_id=bot_id,
+                    encrypted_token=encrypted,
+                    asked_at=now,
+                    expires_at=session.expires_at,
+                )
             )
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return await self._confirm(session, seen, session_token, identity, now)

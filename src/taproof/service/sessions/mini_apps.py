@@ -94,7 +94,14 @@ class MiniAppSignIns:
         await self._sessions.check_signing_secret(project_id, now)
         session_id = new_session_id(data.auth_date, self._entropy)
         # The day of the token is that of `created_at`, as for every session.
-        session = NewSession(key, session_id, project_id, data.auth_date, data.expires_at, bot_id=project.bot_id)
+        session = NewSession(
+            key=key,
+            id=session_id,
+            project_id=project_id,
+            created_at=data.auth_date,
+            expires_at=data.expires_at,
+            bot_id=project.bot_id,
+        )
         event = self._events.confirmed(project_id, data.session_token, identity, now)
         consumed = await self._storage.mini_apps.create_used_session(session, identity, now, event, public=public)
         self._signals.event_recorded()
