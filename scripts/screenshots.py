@@ -159,7 +159,15 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
     unheard = Signals(*[lambda *_: None] * 5)
     clock = lambda: instant  # noqa: E731
     sessions = SignInSessions(
-        storage, encryptor, lambda: "https://t.me/sandbox_bot", clock, system_entropy, signals=unheard
+        storage,
+        encryptor,
+        lambda _: "https://t.me/sandbox_bot",
+        clock,
+        system_entropy,
+        signals=unheard,
+        find_place=lambda _: "",
+        own_origin="",
+        require_room=None,
     )
     decisions = Decisions(storage, encryptor, clock, system_entropy, signals=unheard)
     now = int(time.time() * 1000)

@@ -1,11 +1,14 @@
-"""Signals for tests of use cases: nobody listens, except where a test says so."""
+"""Signals for tests: nobody listens, except where a test says so."""
 
 from typing import Any
 
 from taproof.service.signals import Signals
 
 
+def unheard(*_: object) -> None:
+    """Ignore a signal."""
+
+
 def signals(**heard: Any) -> Signals:
     """Return signals that call the functions in `heard`, and ignore the others."""
-    unheard = dict.fromkeys(Signals.__dataclass_fields__, lambda *_: None)
-    return Signals(**{**unheard, **heard})
+    return Signals(**{**dict.fromkeys(Signals.__dataclass_fields__, unheard), **heard})

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
 from scripts.docs_reference import openapi
+from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.api.developer import DeveloperApi
@@ -223,6 +224,7 @@ def assemble_on(storage: SqliteStorage, clock: ManualClock, base_url: str) -> As
             projects=projects,
             ask=bot_father.ask,
             is_service_bot=bot_father.is_service_bot,
+            limited=unheard,
         ),
         webhooks=Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test"),
         post=receiver.post,

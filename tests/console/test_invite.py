@@ -378,7 +378,7 @@ async def test_messenger_unavailable(
 ) -> None:
     """Without the messenger, the page says so and keeps the input."""
 
-    def unknown() -> str:
+    def unknown(_: str | None) -> str:
         raise MessengerUnavailable
 
     monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)

@@ -239,7 +239,7 @@ async def test_messenger_unavailable(
 ) -> None:
     """Without the messenger, the page says so, and an access token still works."""
 
-    def unknown() -> str:
+    def unknown(_: str | None) -> str:
         raise MessengerUnavailable
 
     monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)

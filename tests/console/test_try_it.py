@@ -242,7 +242,7 @@ async def test_an_unreachable_messenger_is_reported(
     """While the address of links is unknown, the page says so and nothing is started."""
     project, _ = await visitor.create_project("Shop")
 
-    def unknown() -> str:
+    def unknown(_: str | None) -> str:
         raise MessengerUnavailable
 
     monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)

@@ -7,14 +7,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.faults.place import Place, assert_counters_fit, assert_sound, rows
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
 
-PROGRAM = Path(__file__).with_name("load_program.py")
 PATIENCE = 60.0
 _AT_ONCE = 500
 _POSSIBLE = {
@@ -101,7 +99,7 @@ class Load:
     async def start(self, name: str) -> Worker:
         """Start one; of two with different names, one `cancels` some of the sessions that the other confirms."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, str(PROGRAM), *self.place.arguments, name),
+            *(sys.executable, "-m", "tests.faults.load_program", *self.place.arguments, name),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

@@ -12,19 +12,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from tests.whole_sign_in import WholeSignIn
+
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignInSessions
-from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.seen import SeenSession
-from taproof.service.signals import Signals
-
-UNHEARD = Signals(*[lambda *_: None] * 5)
 
 AT_ONCE = 16
 PAUSE = 0.1
@@ -55,16 +52,15 @@ async def insist(step: str, call: Callable[[], Awaitable[T]]) -> T:
 class Program:
     """All sign-ins of this process. `cancels`: it cancels the sessions that another process confirms."""
 
-    def __init__(self, sessions: SignInSessions, decisions: Decisions, project_id: str, *, cancels: bool) -> None:
-        self.sessions = sessions
-        self.decisions = decisions
+    def __init__(self, signin: WholeSignIn, project_id: str, *, cancels: bool) -> None:
+        self.signin = signin
         self.project_id = project_id
         self.cancels = cancels
         self.ends: dict[str, asyncio.Future[None]] = {}
 
     async def create_without_end(self) -> None:
         while True:
-            created = await insist("create", lambda: self.sessions.create_session(self.project_id, public=True))
+            created = await insist("create", lambda: self.signin.create_session(self.project_id, public=True))
             token = created.session_token
             end = self.ends[token] = asyncio.get_running_loop().create_future()
             say("created", token)
@@ -74,7 +70,7 @@ class Program:
 
     async def live(self, token: str) -> None:
         user = f"{sum(token.encode()) % 1_000}"
-        await insist("open", lambda: self.decisions.open_session(token, user))
+        await insist("open", lambda: self.signin.open_session(token, user))
         seen = await insist("decide", lambda: self.decide(token, user))
         if seen.changed:
             say("cancelled" if seen.outcome == "cancelled" else "confirmed", token)
@@ -86,12 +82,12 @@ class Program:
 
     async def decide(self, token: str, user: str) -> SeenSession:
         if self.cancels and token[-1] in "AE":
-            return await self.decisions.cancel_session(token, user)
-        return await self.decisions.confirm_session(token, MessengerIdentity(user, "Name", ""))
+            return await self.signin.cancel_session(token, user)
+        return await self.signin.confirm_session(token, MessengerIdentity(user, "Name", ""))
 
     async def verify(self, token: str) -> None:
         def read() -> Awaitable[VerifyResult]:
-            return self.sessions.verify_session(self.project_id, token, public=True)
+            return self.signin.verify_session(self.project_id, token, public=True)
 
         if (await insist("verify", read)).proof:
             say("proof", token)
@@ -103,11 +99,8 @@ async def main() -> None:
     url, project_id, master_key, name = sys.argv[1:]
     storage = await open_storage(url)
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(
-        storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
-    )
-    decisions = Decisions(storage, encryptor, system_clock, system_entropy, signals=UNHEARD)
-    program = Program(sessions, decisions, project_id, cancels=name == "cancels")
+    signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    program = Program(signin, project_id, cancels=name == "cancels")
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     say("ready")

@@ -9,22 +9,18 @@ import json
 import sys
 from collections import Counter
 
+from tests.whole_sign_in import WholeSignIn
+
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignInSessions
-from taproof.service.signals import Signals
-
-UNHEARD = Signals(*[lambda *_: None] * 5)
 
 
 async def main() -> None:
     url, project_id, master_key, readers = sys.argv[1:]
     storage = await open_storage(url)
-    sessions = SignInSessions(
-        storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
-    )
+    sessions = WholeSignIn(storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
     await storage.ping()
     print("ready", flush=True)  # noqa: T201 — how it talks to the test.
     while line := await asyncio.to_thread(sys.stdin.readline):

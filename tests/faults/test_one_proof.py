@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path
 
 import jwt
 from tests.conftest import Figure
@@ -15,7 +14,6 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identity import MessengerIdentity
 
-PROGRAM = Path(__file__).with_name("reader_program.py")
 PROCESSES = 3
 AT_ONCE = 50
 
@@ -32,7 +30,7 @@ def race(place: Place, tokens: list[str], readers: int) -> tuple[list[str], Coun
     proofs: list[str] = []
     answers: Counter[str] = Counter()
     with ExitStack() as stack:
-        command = [sys.executable, str(PROGRAM), *place.arguments, f"{readers}"]
+        command = [sys.executable, "-m", "tests.faults.reader_program", *place.arguments, f"{readers}"]
         processes = [
             stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
             for _ in range(PROCESSES)

@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Figure
 from tests.faults.place import Place, make_place
 from tests.postgres_server import PostgresServer, execute
+from tests.signals import unheard
 
 from taproof.core.clock import system_clock
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
@@ -100,7 +101,14 @@ async def test_a_tap(place: Place, count: Callable[[], int]) -> None:
     update = {"update_id": 1, "message": {"message_id": 1, "date": 1, "chat": {"id": 1, "type": "private"}}}
     async with place.sign_in() as signin:
         bot = Bot(BotApiClient("http://127.0.0.1:9"), "123456789:AAabcdefghijklmnopqrstuvwxyz0123456")
-        intake = UpdateIntake(bot, lambda *_: asyncio.sleep(0), signin._storage.bots, system_clock)
+        intake = UpdateIntake(
+            bot,
+            lambda *_: asyncio.sleep(0),
+            signin._storage.bots,
+            system_clock,
+            observe_tap=unheard,
+            count_refused_tap=unheard,
+        )
         assert await intake.handle(update) == "done"  # It opens the connections.
         before = count()
         for number in range(2, 12):

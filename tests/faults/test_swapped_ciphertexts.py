@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
-from tests.signals import signals
+from tests.signals import signals, unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
@@ -79,6 +79,7 @@ class Place:
             projects=self.projects,
             ask=_nobody,
             is_service_bot=lambda _id, _username: False,
+            limited=unheard,
         )
         self.sent: list[SignedRequest] = []
         self.developer: Developer
@@ -309,7 +310,9 @@ async def phones(place: Place) -> None:
     for number, project in enumerate(projects):
         user = f"{2_000 + number}"
         tokens.append(await place.confirmed(project, user))
-        given = await place.signin.give_phone(MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}")
+        given = await place.signin.give_phone(
+            MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}", answers=lambda _: True
+        )
         assert given.outcome == "confirmed"
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap("sessions", "encrypted_phone", f"project_id IN ({ids})")
@@ -330,7 +333,9 @@ async def phone_requests(place: Place) -> None:
     for number, (project, token) in enumerate(zip(projects, tokens, strict=True)):
         user = f"{3_000 + number}"
         with pytest.raises(DecryptionFailed):
-            await place.signin.give_phone(MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}")
+            await place.signin.give_phone(
+                MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}", answers=lambda _: True
+            )
         body = {"project_id": project.id, "session_token": token}
         assert (await place.call("POST", "/verify/public", body)).json() == {"status": "pending"}
 

@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.api.conftest import BotFather
+from tests.signals import unheard
 
 from taproof.core.accounts import Developer
 from taproof.core.entropy import system_entropy
@@ -23,6 +24,7 @@ def bots_of(node: "Node", father: BotFather) -> Bots:
         projects=node.projects,
         ask=father.ask,
         is_service_bot=father.is_service_bot,
+        limited=unheard,
     )
 
 

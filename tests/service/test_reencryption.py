@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.databases import OpenStore, every_driver
 from tests.service.conftest import HandClock, Node, acting
+from tests.signals import unheard
 
 from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
@@ -44,7 +45,7 @@ async def restarted(node: Node, open_store: OpenStore, clock: HandClock) -> Asyn
 
 
 def reencryptor(node: Node) -> Reencryptor:
-    return Reencryptor(node.storage, node.encryptor, system_entropy)
+    return Reencryptor(node.storage, node.encryptor, system_entropy, on_progress=unheard)
 
 
 async def delivery_of(node: Node) -> Delivery:

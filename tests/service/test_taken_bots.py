@@ -9,6 +9,7 @@ from tests.api.conftest import BotFather
 from tests.databases import every_driver
 from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
+from tests.signals import unheard
 
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
@@ -159,6 +160,7 @@ async def test_a_bot_that_may_work_is_not_taken_away(
             projects=node.projects,
             ask=ask_about,
             is_service_bot=father.is_service_bot,
+            limited=unheard,
         )
     if case == "mended meanwhile":
         mark = node.storage.bots.mark_bot_broken

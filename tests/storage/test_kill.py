@@ -29,36 +29,31 @@ import asyncio, os, sys
 from pathlib import Path
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity
+from taproof.core.identity import MessengerIdentity
 from taproof.core.encryption import Encryptor
-from taproof.service.sessions.create_and_verify import SignInSessions
-from taproof.service.sessions.decide import Decisions
-from taproof.service.signals import Signals
 from taproof.storage.sqlite.store import SqliteStorage
+from tests.whole_sign_in import WholeSignIn
 
 path, project_id, master_key = sys.argv[1:]
 
 def say(step, token):
     os.write(1, f"{step} {token}\\n".encode())
 
-async def sign_in_without_end(sessions, decisions, user):
+async def sign_in_without_end(signin, user):
     while True:
-        token = (await sessions.create_session(project_id, public=True)).session_token
+        token = (await signin.create_session(project_id, public=True)).session_token
         say("created", token)
-        await decisions.open_session(token, user)
-        assert (await decisions.confirm_session(token, MessengerIdentity(user, "Name", ""))).changed
+        await signin.open_session(token, user)
+        assert (await signin.confirm_session(token, MessengerIdentity(user, "Name", ""))).changed
         say("confirmed", token)
-        assert (await sessions.verify_session(project_id, token, public=True)).proof
+        assert (await signin.verify_session(project_id, token, public=True)).proof
         say("proof", token)
 
 async def main():
     store = SqliteStorage.open(Path(path), system_clock())
-    encryptor = Encryptor(master_key)
-    unheard = Signals(*[lambda *_: None] * 5)
-    made = (encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
-    sessions = SignInSessions(store, *made, signals=unheard)
-    decisions = Decisions(store, encryptor, system_clock, system_entropy, signals=unheard)
-    await asyncio.gather(*(sign_in_without_end(sessions, decisions, f"{user}") for user in range(12)))
+    made = (Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+    signin = WholeSignIn(store, *made)
+    await asyncio.gather(*(sign_in_without_end(signin, f"{user}") for user in range(12)))
 
 asyncio.run(main())
 """

@@ -327,9 +327,9 @@ class SessionLife(RuleBasedStateMachine):
     @rule(node=NODES, session=sessions, user=USERS)
     def renew_in_store(self, node: int, session: ModelSession, user: str) -> None:
         code = new_return_code(system_entropy)
-        expected = session.opener == user and session.after("renew_return", self.now)
+        expected = session.owner.exists and session.opener == user and session.after("renew_return", self.now)
         renew = self.stores[node].sessions.renew_return(session.key, user, self.now, return_code_hash(code))
-        assert self.run(renew) is expected or not session.owner.exists
+        assert bool(self.run(renew)) is expected
         session.code = code if expected else session.code
 
     @rule(node=NODES, session=sessions)
@@ -351,7 +351,7 @@ class SessionLife(RuleBasedStateMachine):
     @rule(node=NODES, session=sessions)
     def withdraw_in_store(self, node: int, session: ModelSession) -> None:
         expected = session.withdrawn_at(self.now)
-        assert self.run(self.stores[node].sessions.withdraw_session(session.key, self.now)) is expected
+        assert bool(self.run(self.stores[node].sessions.withdraw_session(session.key, self.now))) is expected
 
     @rule(node=NODES, session=sessions)
     def consume_in_store(self, node: int, session: ModelSession) -> None:

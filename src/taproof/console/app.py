@@ -107,7 +107,15 @@ class Console:
             TeamPages(access, pages, developers, invitations, base_url, one_click=sandbox_developer is not None),
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, use_cases.audit, developers, projects),
-            ProjectPages(access, pages, projects, use_cases.bots, use_cases.managed_bots, plans, self._quick_start),
+            ProjectPages(
+                access=access,
+                pages=pages,
+                projects=projects,
+                bots=use_cases.bots,
+                managed_bots=use_cases.managed_bots,
+                plans=plans,
+                quick_start=self._quick_start,
+            ),
             MemberPages(
                 access, pages, use_cases.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
             ),

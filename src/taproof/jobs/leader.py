@@ -66,7 +66,7 @@ class LeaderElection:
         name: str,
         work: Work,
         *,
-        show: Callable[[int], None] = lambda _leads: None,
+        show: Callable[[int], None],
     ) -> None:
         self._leases = leases
         self._clock = clock

@@ -178,20 +178,20 @@ class AuthorizationPages:
             case other:
                 state = other
         view = SignInView(
-            "unavailable" if unavailable is not None else state,
-            seen.authorization.id,
-            seen.client.project_name,
-            seen.client.client.name,
-            seen.deeplink,
-            seen.match_code,
-            max(0, (seen.session_expires_at - now) // SECOND),
-            unavailable,
-            seen.can_start_again,
-            bool(seen.request.redirect_uri),
-            seen.hint,
-            seen.return_required,
-            seen.client.texts,
-            seen.client.logo_url,
+            state="unavailable" if unavailable is not None else state,
+            authorization_id=seen.authorization.id,
+            project_name=seen.client.project_name,
+            client_name=seen.client.client.name,
+            deeplink=seen.deeplink,
+            match_code=seen.match_code,
+            seconds_left=max(0, (seen.session_expires_at - now) // SECOND),
+            reason=unavailable,
+            can_start_again=seen.can_start_again,
+            application_url=bool(seen.request.redirect_uri),
+            hint=seen.hint,
+            return_required=seen.return_required,
+            texts=seen.client.texts,
+            logo_url=seen.client.logo_url,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
         return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=view.logo_url)

@@ -84,6 +84,12 @@ class DevicePages:
 
     def _show_refusal(self, request: Request, client: SignInClient) -> Response:
         """Show that the device was refused: no sign-in was started, so the page has no authorization."""
-        view = SignInView("cancelled", "", client.project_name, client.client.name, logo_url=client.logo_url)
+        view = SignInView(
+            state="cancelled",
+            authorization_id="",
+            project_name=client.project_name,
+            client_name=client.client.name,
+            logo_url=client.logo_url,
+        )
         page = self._pages.sign_in(view, self._sign_in_pages.language(request))
         return page_answer(page, logo_url=client.logo_url)

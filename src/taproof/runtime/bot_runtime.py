@@ -121,22 +121,22 @@ def connect_messenger(settings: Settings, services: Services, token: str) -> Bot
             await keep_webhook(project_bot, url, functools.partial(project_bot_secrets, project_bot.id), reconnection)
 
     return BotRuntime(
-        bot,
-        ServiceBotWatch(
+        bot=bot,
+        watch=ServiceBotWatch(
             bot, token, services.bots, know=services.deeplinks.know, is_known=lambda: services.deeplinks.is_known
         ),
-        WebhookEndpoint(intake.handle, secrets),
-        ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
-        ProjectBotWebhooks(
+        webhook=WebhookEndpoint(intake.handle, secrets),
+        project_bots=ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
+        project_bot_webhooks=ProjectBotWebhooks(
             services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
         ),
-        EndedPrompts(
+        ended_prompts=EndedPrompts(
             services.prompts, functools.partial(_find_bot, services.bots, bot, connect), signer, services.prompt_ended
         ),
-        tracing.updates(intake),
-        secrets,
-        settings,
-        services.metrics.show_bot_failing,
+        _polled=tracing.updates(intake),
+        _webhook_secrets=secrets,
+        _settings=settings,
+        _show_failing=services.metrics.show_bot_failing,
     )
 
 

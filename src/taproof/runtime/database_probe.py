@@ -76,7 +76,17 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
         ) from None
     if not found[5] and found[6]:
         schema_version = None
-    return DatabaseServer(found[0], found[1], found[2], found[3], skew, schema_version, *found[7:])
+    return DatabaseServer(
+        version_number=found[0],
+        version=found[1],
+        encoding=found[2],
+        is_read_only=found[3],
+        skew=skew,
+        schema_version=schema_version,
+        synchronous_commit=found[7],
+        waits_for_standbys=found[8],
+        standbys=found[9],
+    )
 
 
 def _reason(error: Exception) -> str:

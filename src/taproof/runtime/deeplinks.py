@@ -62,19 +62,17 @@ class Deeplinks:
             _log.info("bot_renamed", link_base=address)
         self._service_bot = address
 
-    def of_service_bot(self) -> str:
-        """Return the address for the service's own bot.
+    def of_bot(self, username: str | None) -> str:
+        """Return the address for the project bot with this username, or with None for the service's own bot.
 
         Raises:
-            MessengerUnavailable: it is unknown, or the messenger refuses the bot's token.
+            MessengerUnavailable: the service's own bot is unknown, or the messenger refuses its token.
         """
+        if username is not None:
+            return f"{self._project_bots}{username}"
         if self._service_bot is None or (self._known is not None and self._known.is_refused):
             raise MessengerUnavailable
         return self._service_bot
-
-    def of_project_bot(self, username: str) -> str:
-        """Return the address for a project bot."""
-        return f"{self._project_bots}{username}"
 
     def is_service_bot(self, bot_id: int, username: str) -> bool:
         """Return whether the bot with this id or username is known to be the service's own."""

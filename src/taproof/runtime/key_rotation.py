@@ -52,7 +52,7 @@ async def rotate_key_file(
     entropy: Entropy,
     *,
     settle_seconds: float,
-    on_progress: Callable[[RotationStep, int], None] = lambda *_: None,
+    on_progress: Callable[[RotationStep, int], None],
 ) -> Rotated:
     """Add a new key to the file, encrypt all values under it, and remove the old key.
 

@@ -73,4 +73,14 @@ async def start_sandbox(settings: Settings, services: Services) -> RunningSandbo
 
     developer = SandboxDeveloper(authenticate, OwnHosts(settings.base_url).include_authority)
     key = messenger.init_data_key
-    return RunningSandbox(messenger, number, token, key, seeded, apps, link_base, developer, invitation)
+    return RunningSandbox(
+        messenger=messenger,
+        bot_id=number,
+        bot_token=token,
+        init_data_key=key,
+        seed=seeded,
+        apps=apps,
+        link_base=link_base,
+        developer=developer,
+        invitation=invitation,
+    )

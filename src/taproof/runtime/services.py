@@ -98,11 +98,10 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
         sign_in_sessions = SignInSessions(
             storage,
             encryptor,
-            deeplinks.of_service_bot,
+            deeplinks.of_bot,
             system_clock,
             system_entropy,
             signals=signals,
-            project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
             own_origin=_own_origin(settings.base_url),

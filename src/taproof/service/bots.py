@@ -73,7 +73,7 @@ class Bots:
         projects: Projects,
         ask: AskMessenger,
         is_service_bot: Callable[[int, str], bool],
-        limited: Callable[[], None] = lambda: None,
+        limited: Callable[[], None],
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor

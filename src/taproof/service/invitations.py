@@ -151,13 +151,13 @@ class Invitations:
         name = stored_text(identity.messenger_name)
         if invitation.developer_id is None:
             developer = Developer(
-                new_id("dev", self._entropy),
-                checked_email(invitation.email or email),
-                invitation.plan,
-                now,
-                invitation.is_owner,
-                identity.messenger_id,
-                name,
+                id=new_id("dev", self._entropy),
+                email=checked_email(invitation.email or email),
+                plan=invitation.plan,
+                created_at=now,
+                is_owner=invitation.is_owner,
+                messenger_id=identity.messenger_id,
+                messenger_name=name,
             )
         else:
             invited = await self._invited(invitation)
@@ -207,16 +207,16 @@ class Invitations:
     ) -> Invitation:
         now = self._clock()
         return Invitation(
-            new_id("invite", self._entropy),
-            email,
-            plan,
-            is_owner,
-            developer_id,
-            "" if inviter is None else inviter.developer.email,
-            now,
-            now + lifetime,
-            None if inviter is None else inviter.developer.id,
-            None if inviter is None else inviter.grant.sign_in,
+            id=new_id("invite", self._entropy),
+            email=email,
+            plan=plan,
+            is_owner=is_owner,
+            developer_id=developer_id,
+            invited_by="" if inviter is None else inviter.developer.email,
+            created_at=now,
+            expires_at=now + lifetime,
+            inviter_id=None if inviter is None else inviter.developer.id,
+            sign_in=None if inviter is None else inviter.grant.sign_in,
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:

@@ -113,15 +113,15 @@ class Members:
         await read_project_for(self._storage, actor.developer, project_id, "members")
         now, grant = self._clock(), actor.grant
         invitation = MemberInvitation(
-            new_id("minv", self._entropy),
-            project_id,
-            role,
-            now,
-            min(now + LIFETIME, grant.expires_at or now + LIFETIME),
-            actor.developer.email,
-            actor.developer.id,
-            grant.access_token_id,
-            grant.sign_in,
+            id=new_id("minv", self._entropy),
+            project_id=project_id,
+            role=role,
+            created_at=now,
+            expires_at=min(now + LIFETIME, grant.expires_at or now + LIFETIME),
+            invited_by=actor.developer.email,
+            inviter_id=actor.developer.id,
+            access_token_id=grant.access_token_id,
+            sign_in=grant.sign_in,
         )
         code = new_key("join", self._entropy)
         entry = self._entry(actor, "member.invited", project_id, invitation.id, {"role": role})

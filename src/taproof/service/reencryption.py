@@ -73,7 +73,7 @@ class Reencryptor:
         encryptor: Encryptor,
         entropy: Entropy,
         *,
-        on_progress: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None],
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor

@@ -83,12 +83,12 @@ async def read_status(storage: Storage, now: int) -> InstallationStatus:
     """Return the state of the installation at the time `now`, in ms."""
     backup = await storage.metadata.read_mark(BACKUP_MARK)
     return InstallationStatus(
-        now,
-        await storage.leases.list_leases(),
-        await storage.bots.list_project_bots(),
-        await storage.deliveries.count_deliveries(now),
-        await storage.deliveries.read_oldest_due(now),
-        await storage.describe(),
-        None if backup is None else backup.decode("ascii"),
-        await read_service_bot(storage),
+        now=now,
+        leases=await storage.leases.list_leases(),
+        bots=await storage.bots.list_project_bots(),
+        webhooks=await storage.deliveries.count_deliveries(now),
+        oldest_due=await storage.deliveries.read_oldest_due(now),
+        database=await storage.describe(),
+        last_backup=None if backup is None else backup.decode("ascii"),
+        service_bot=await read_service_bot(storage),
     )

@@ -116,8 +116,18 @@ def sign_in_client_from(row: Row) -> SignInClient:
     """Return the client and its project's data, from a row of `READ_CLIENT`."""
     *client, developer_id, project_name, is_active, public_access, same_device, texts, logo_url = row
     *client, secret_hash, devices_since = client
-    of_project = (developer_id, project_name, bool(is_active), bool(public_access), same_device)
-    return SignInClient(client_from(client), secret_hash, devices_since, *of_project, load_texts(texts), logo_url)
+    return SignInClient(
+        client=client_from(client),
+        secret_hash=secret_hash,
+        devices_since=devices_since,
+        developer_id=developer_id,
+        project_name=project_name,
+        is_active=bool(is_active),
+        public_access=bool(public_access),
+        same_device=same_device,
+        texts=load_texts(texts),
+        logo_url=logo_url,
+    )
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
@@ -129,25 +139,45 @@ def session_from(row: Row, now: int | None = None) -> Session:
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
     opened_at, opener_id, confirmed_at, cancelled_at, used_at, *rest = rest
     messenger_id, name, username, phone, reported_at, withdrawn, *of_prompt = rest
-    seen = status if now is None else visible_status(status, expires_at, now)
     is_returning = status == "pending" and confirmed_at is not None
-    if is_returning:
-        confirmed_at = messenger_id = phone = None
-    identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
+    has_identity = messenger_id is not None and not is_returning
+    identity = MessengerIdentity(messenger_id, name, username) if has_identity else None
     prompt = None
     if of_prompt:
         bot_id, context, code, choices, collect_phone, phone_required, return_url, *rest = of_prompt
         return_required, texts, is_blocked = rest
         prompt = PromptDetails(
-            *(bot_id, context, code, choices, bool(collect_phone), bool(phone_required), return_url),
+            bot_id=bot_id,
+            context=context,
+            match_code=code,
+            match_choices=choices,
+            collect_phone=bool(collect_phone),
+            phone_required=bool(phone_required),
+            return_url=return_url,
             return_required=bool(return_required),
             texts=texts,
             is_returning=is_returning,
             is_blocked=bool(is_blocked),
         )
-    named = (SessionKey(day, token_hash), session_id, project_id, project_name)
-    moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
-    return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, bool(withdrawn), prompt)
+    return Session(
+        key=SessionKey(day, token_hash),
+        id=session_id,
+        project_id=project_id,
+        project_name=project_name,
+        status=status if now is None else visible_status(status, expires_at, now),
+        created_at=created_at,
+        expires_at=expires_at,
+        opened_at=opened_at,
+        opener_id=opener_id,
+        confirmed_at=None if is_returning else confirmed_at,
+        cancelled_at=cancelled_at,
+        used_at=used_at,
+        identity=identity,
+        encrypted_phone=None if is_returning else phone,
+        reported_at=reported_at,
+        withdrawn=bool(withdrawn),
+        prompt=prompt,
+    )
 
 
 def expired_session_from(row: Row) -> ExpiredSession:
@@ -180,9 +210,16 @@ def delivery_from(row: Row, leased_until: int) -> Delivery:
     event_id, event_type, project_id, encrypted_body, created_at, attempts, schedule_start, *rest = row
     event = Event(event_id, event_type, project_id, encrypted_body, created_at)
     developer_id, webhook_url, *secrets, failing_since = rest
-    stage, fails = attempts - schedule_start, failing_since is not None
-    encrypted = EncryptedWebhookSecrets(*secrets)
-    return Delivery(event, developer_id, webhook_url, encrypted, attempts + 1, stage, leased_until, fails)
+    return Delivery(
+        event=event,
+        developer_id=developer_id,
+        webhook_url=webhook_url,
+        webhook_secrets=EncryptedWebhookSecrets(*secrets),
+        attempt=attempts + 1,
+        stage=attempts - schedule_start,
+        leased_until=leased_until,
+        endpoint_fails=failing_since is not None,
+    )
 
 
 def with_attempts(record: DeliveryRecord, latest_first: Iterable[Row]) -> DeliveryRecord:

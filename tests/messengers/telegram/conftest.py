@@ -18,6 +18,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.messengers.telegram.bots_server import tagged
 from tests.messengers.telegram.phone_asking import OPTIONAL, REQUIRED, Asking
+from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
@@ -42,6 +43,10 @@ ACME = "<code>\u2068Acme &amp; Söhne &lt;shop&gt;\u2069</code>"
 """The project's name as a message shows it."""
 WHEN = "\u20682026-11-20 22:44 UTC\u2069"
 """The clock's first time as a message shows it."""
+
+
+unmeasured_intake = functools.partial(UpdateIntake, observe_tap=unheard, count_refused_tap=unheard)
+"""Returns an `UpdateIntake` whose taps nobody measures."""
 
 
 class HandClock:
@@ -300,7 +305,7 @@ def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
     handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(
+    return unmeasured_intake(
         bot, Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update, storage.bots, clock
     )
 

@@ -30,7 +30,7 @@ def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bots(storage: Storage) -> Bots:
     no = cast("Any", None)
-    return Bots(storage, no, no, no, projects=no, ask=no, is_service_bot=no)
+    return Bots(storage, no, no, no, projects=no, ask=no, is_service_bot=no, limited=no)
 
 
 @contextlib.contextmanager
@@ -47,7 +47,7 @@ def watching(bot: Bot, token: str, bots: Bots, links: Deeplinks) -> Iterator[Non
 def link(links: Deeplinks) -> str:
     """Return the address of the service's bot, or the code of the error."""
     try:
-        return links.of_service_bot()
+        return links.of_bot(None)
     except MessengerUnavailable as error:
         return error.code
 
@@ -165,6 +165,6 @@ def test_which_addresses_follow_the_username() -> None:
     }.items():
         links = Deeplinks(given)
         links.know(account)
-        assert links.of_service_bot() == expected
+        assert links.of_bot(None) == expected
         assert links.is_service_bot(7, "any")
         assert links.find_manager() is None

@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.messengers.telegram.bots_server import BotsServer
 from tests.messengers.telegram.conftest import Fault, ScriptedApi
+from tests.signals import unheard
 from tests.waiting import until
 
 from taproof.messengers.telegram import webhook
@@ -60,7 +61,7 @@ async def test_a_webhook_that_another_program_changes(change: dict[str, Any], mo
     async with BotsServer().serving() as server:
         served = server.add()
         bot = Bot(BotApiClient(server.base), served.token)
-        keeping = asyncio.create_task(keep_webhook(bot, url, lambda: ["s3cret"], Reconnection()))
+        keeping = asyncio.create_task(keep_webhook(bot, url, lambda: ["s3cret"], Reconnection(unheard)))
         await until(lambda: served.webhook)
         with capture_logs() as logs:
             served.webhook = served.webhook | change

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.giving_bots import give_bot
-from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project
+from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project, unmeasured_intake
 from tests.messengers.telegram.phone_asking import Asking
 from tests.whole_sign_in import WholeSignIn
 
@@ -194,7 +194,7 @@ async def own(
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
     handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(
+    return unmeasured_intake(
         bot,
         Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update,
         storage.bots,

@@ -7,10 +7,12 @@ from structlog.testing import capture_logs
 from tests.http_proxy import HttpProxy, http_proxy
 from tests.messengers.telegram.bots_server import BotsServer
 from tests.ports import free_port
+from tests.signals import unheard
 from tests.waiting import until
 
 from taproof.messengers.telegram import polling
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient, TelegramNetworkError
+from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.sdk.environment_proxy import EnvironmentProxy, find_proxy
 
@@ -94,7 +96,7 @@ async def test_a_proxy_that_cuts_idle_connections(monkeypatch: pytest.MonkeyPatc
         served = server.add()
         with http_proxy(int(server.base.rpartition(":")[2]), idle=2.5) as proxy, capture_logs() as logs:
             bot = Bot(BotApiClient(ADDRESS, proxy=environment_proxy(proxy)), served.token)
-            polls = LongPolling(bot, None, 0)  # type: ignore[arg-type]
+            polls = LongPolling(bot, None, 0, Reconnection(unheard))  # type: ignore[arg-type]
             task = asyncio.create_task(polls.run())
             await until(lambda: "bot_api_reached" in [entry["event"] for entry in logs])
             task.cancel()

@@ -1,7 +1,15 @@
 """How a phone number is asked for: after Confirm, by a button of the keyboard; only the user's own contact counts."""
 
 import pytest
-from tests.messengers.telegram.conftest import ACME, WHEN, HandClock, ScriptedApi, add_project, untagged
+from tests.messengers.telegram.conftest import (
+    ACME,
+    WHEN,
+    HandClock,
+    ScriptedApi,
+    add_project,
+    unmeasured_intake,
+    untagged,
+)
 from tests.messengers.telegram.phone_asking import (
     FORGERIES,
     KEYBOARD,
@@ -17,7 +25,6 @@ from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -210,7 +217,7 @@ async def test_no_foreign_or_typed_contact_is_accepted(
     asking: Asking, bot: Bot, clock: HandClock, *, soak: bool
 ) -> None:
     """With every kind of them; then the own one is, so it was not the asking that failed."""
-    other_bot = UpdateIntake(
+    other_bot = unmeasured_intake(
         bot,
         Conversation(asking.phone.signin, asking.phone.signer, clock, prompts=asking.phone.signin.prompts).on_update,
         asking.phone.storage.bots,

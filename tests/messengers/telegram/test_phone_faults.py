@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi
+from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi, unmeasured_intake
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
 from tests.whole_sign_in import WholeSignIn
 
@@ -16,7 +16,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
@@ -75,7 +74,7 @@ async def test_killed_between_any_two_steps_one_effect(
         dying: Any = Dying(asking.phone.storage, last, after=after)
         mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
-            await UpdateIntake(
+            await unmeasured_intake(
                 bot,
                 Conversation(mortal, asking.phone.signer, clock, prompts=mortal.prompts).on_update,
                 dying.bots,
@@ -85,7 +84,7 @@ async def test_killed_between_any_two_steps_one_effect(
             deaths += 1
         else:
             break
-        again = UpdateIntake(
+        again = unmeasured_intake(
             bot,
             Conversation(signin, asking.phone.signer, clock, prompts=signin.prompts).on_update,
             asking.phone.storage.bots,

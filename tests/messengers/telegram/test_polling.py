@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
+from tests.signals import unheard
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram import connection, polling
 from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
 
@@ -31,7 +33,7 @@ def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.asynccontextmanager
 async def running(bot: Bot, intake: UpdateIntake) -> AsyncIterator[None]:
     """Run the loop, and cancel it at the end as the service does."""
-    task = asyncio.create_task(LongPolling(bot, intake, START).run())
+    task = asyncio.create_task(LongPolling(bot, intake, START, Reconnection(unheard)).run())
     try:
         yield
     finally:
@@ -115,7 +117,7 @@ async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
 ) -> None:
     """Cancelled in the middle of an update, the loop brings it to its end and acknowledges it."""
     api.updates = [phone.message("/help")]
-    task = asyncio.create_task(LongPolling(bot, intake, START).run())
+    task = asyncio.create_task(LongPolling(bot, intake, START, Reconnection(unheard)).run())
 
     def stop(method: str, _: dict[str, str]) -> None:
         if method == "sendMessage":

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import ServedBot
-from tests.messengers.telegram.conftest import HandClock
+from tests.messengers.telegram.conftest import HandClock, unmeasured_intake
 from tests.messengers.telegram.test_project_bots import Farm, farm
 from tests.waiting import until
 
@@ -89,7 +89,7 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
 
     def intake(token: str) -> UpdateIntake:
         bot = farm.connect(token)
-        return UpdateIntake(bot, react, farm.storage.bots, clock, bot.id)
+        return unmeasured_intake(bot, react, farm.storage.bots, clock, bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         await keep_webhook(bot, f"{BASE}/{bot.id}", partial(secrets, bot.id), reconnection)

@@ -12,7 +12,8 @@ import structlog
 from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
-from tests.messengers.telegram.conftest import HandClock, add_project
+from tests.messengers.telegram.conftest import HandClock, add_project, unmeasured_intake
+from tests.signals import unheard
 from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
 
@@ -30,7 +31,6 @@ from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bots import ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.audit import service_entry
 from taproof.service.bots import Bots
@@ -119,7 +119,14 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
     signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
     nothing = cast("Any", None)
     bots = Bots(
-        storage, encryptor, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False
+        storage,
+        encryptor,
+        clock,
+        system_entropy,
+        projects=nothing,
+        ask=nothing,
+        is_service_bot=lambda *_: False,
+        limited=unheard,
     )
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(signin, signer, clock, prompts=signin.prompts).on_update
@@ -131,7 +138,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
             return Bot(project_bot_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
-            intake = UpdateIntake(bot, react, storage.bots, clock, bot.id)
+            intake = unmeasured_intake(bot, react, storage.bots, clock, bot.id)
             await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
 
         shown: list[tuple[int, int]] = []
@@ -187,7 +194,7 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
-    intake = UpdateIntake(
+    intake = unmeasured_intake(
         bot,
         Conversation(farm.signin, farm.signer, farm.clock, prompts=farm.signin.prompts).on_update,
         farm.storage.bots,

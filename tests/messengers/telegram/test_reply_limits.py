@@ -1,7 +1,7 @@
 """The limits on messages to one user, which do not affect other users."""
 
 import pytest
-from tests.messengers.telegram.conftest import Fault, HandClock, Phone, ScriptedApi
+from tests.messengers.telegram.conftest import Fault, HandClock, Phone, ScriptedApi, unmeasured_intake
 
 from taproof.core.clock import MINUTE
 from taproof.messengers.reply_limits import PROMPTS, REPLIES
@@ -103,7 +103,7 @@ async def test_the_count_is_of_the_user_over_all_bots(
 ) -> None:
     """All bots share one count for each user, because the limit protects the person."""
     react = Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update
-    intakes = [UpdateIntake(bot, react, phone.storage.bots, clock, bot_id=number) for number in range(2)]
+    intakes = [unmeasured_intake(bot, react, phone.storage.bots, clock, bot_id=number) for number in range(2)]
     for number in range(REPLIES.number * 2):
         await intakes[number % 2].handle(phone.message("hello"))
     assert len(api.of("sendMessage")) == REPLIES.number

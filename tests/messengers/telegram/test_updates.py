@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
+from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi, unmeasured_intake
 from tests.waiting import until
 
 from taproof.core.clock import SECOND
@@ -43,7 +43,7 @@ class Counting:
 
 
 def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
-    return UpdateIntake(bot, handler, storage.bots, clock)
+    return unmeasured_intake(bot, handler, storage.bots, clock)
 
 
 async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
@@ -66,7 +66,7 @@ async def test_a_tap_is_timed_once_it_is_answered(
     """
     seconds: list[float] = []
     handler = Counting(TelegramNetworkError("away"))
-    intake = UpdateIntake(bot, handler, storage.bots, clock, observe_tap=seconds.append)
+    intake = unmeasured_intake(bot, handler, storage.bots, clock, observe_tap=seconds.append)
     received_at = asyncio.get_running_loop().time() - 7
     tap = phone.tap(f"c:{await phone.create_session()}")
     assert await intake.handle(tap, received_at=received_at) == "unanswered"
@@ -78,7 +78,7 @@ async def test_a_tap_is_timed_once_it_is_answered(
     assert waited >= 7
     monkeypatch.setattr(updates, "_BUG_PAUSES", (0, None))
     for failures in ([TelegramForbiddenError("blocked")], [ValueError()] * 2):
-        intake = UpdateIntake(bot, Counting(*failures), storage.bots, clock, observe_tap=seconds.append)
+        intake = unmeasured_intake(bot, Counting(*failures), storage.bots, clock, observe_tap=seconds.append)
         assert await intake.handle(phone.tap(f"c:{await phone.create_session()}")) == "done"
     assert len(seconds) == 1
 
@@ -89,7 +89,7 @@ async def test_second_delivery_to_another_process(
     """A handled update is recorded in the store, so every process knows it."""
     update = phone.message("/help")
     for _ in range(2):
-        other = UpdateIntake(
+        other = unmeasured_intake(
             bot,
             Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update,
             storage.bots,

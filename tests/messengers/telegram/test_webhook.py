@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from tests.messengers.telegram.conftest import Fault, Phone, ScriptedApi
+from tests.signals import unheard
 
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram import connection
 from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
 from taproof.messengers.telegram.webhook import BODY_LIMIT, WebhookEndpoint, register_webhook
 
@@ -167,7 +169,7 @@ async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, 
     with pytest.raises(ValueError, match="secret"):
         WebhookEndpoint(intake.handle, lambda: [SECRET, secret])
     with pytest.raises(ValueError, match="secret"):
-        await register_webhook(bot, "https://example.org/bot/webhook", secret)
+        await register_webhook(bot, "https://example.org/bot/webhook", secret, Reconnection(unheard))
     assert api.calls == []
 
 
@@ -179,7 +181,7 @@ async def test_registration_is_tried_until_it_succeeds(
     api.fail("setWebhook", Fault(502, raw="<html>", times=2))
     api.fail("setWebhook", Fault(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"))
     async with asyncio.timeout(60):
-        await register_webhook(bot, "https://example.org/bot/webhook", SECRET)
+        await register_webhook(bot, "https://example.org/bot/webhook", SECRET, Reconnection(unheard))
     assert len(api.of("setWebhook")) == 4
     assert api.of("setWebhook")[-1] == {
         "url": "https://example.org/bot/webhook",

@@ -7,6 +7,7 @@ import jwt
 import pytest
 from tests.openid_provider import Provider, Shop
 from tests.service.conftest import HandClock, Node
+from tests.signals import unheard
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor, new_master_key
@@ -162,7 +163,11 @@ async def test_keys_under_another_master_key(node: Node) -> None:
     """After the re-encryption, the new master key alone opens every key, and the JWK set is the same."""
     before = keys_of(node, Encryptor(OLD))
     jwks = await before.read_jwks()
-    assert (await Reencryptor(node.storage, Encryptor(f"{NEW},{OLD}"), system_entropy).reencrypt(_at_once)).left == 0
+    assert (
+        await Reencryptor(node.storage, Encryptor(f"{NEW},{OLD}"), system_entropy, on_progress=unheard).reencrypt(
+            _at_once
+        )
+    ).left == 0
     after = keys_of(node, Encryptor(NEW))
     assert await after.read_jwks() == jwks
     for alg in SIGNING_ALGS:

@@ -11,6 +11,7 @@ from tests.databases import every_driver
 from tests.giving_bots import give_bot
 from tests.mini_apps import BOT_ID, PUBLIC_KEY, init_data
 from tests.signals import signals
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE
@@ -38,23 +39,17 @@ from taproof.core.projects import Project, ProjectChanges
 from taproof.core.request_context import Requester
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.mini_apps import MiniAppSignIns
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
 
-def mini_apps(
-    node: "Node", encryptor: Encryptor | None = None, sessions: SignInSessions | None = None
-) -> MiniAppSignIns:
+def mini_apps(node: "Node", encryptor: Encryptor | None = None, sessions: WholeSignIn | None = None) -> MiniAppSignIns:
     return MiniAppSignIns(
         node.storage,
         node.encryptor,
-        sessions
-        or SignInSessions(
-            node.storage, encryptor or node.encryptor, node.link, node.clock, system_entropy, signals=signals()
-        ),
+        sessions or WholeSignIn(node.storage, encryptor or node.encryptor, node.link, node.clock, system_entropy),
         node.clock,
         system_entropy,
         public_key=PUBLIC_KEY,
@@ -160,14 +155,8 @@ async def test_a_plan_that_is_used_up(node: "Node") -> None:
     """Sign-ins from Mini Apps count towards the plan, and are refused beyond it."""
     project, _ = await project_with_bot(node, await node.developer("free"))
     plans = Plans(node.storage, node.clock, system_entropy, projects={}, sign_ins={"free": 1})
-    sessions = SignInSessions(
-        node.storage,
-        node.encryptor,
-        node.link,
-        node.clock,
-        system_entropy,
-        signals=signals(),
-        require_room=plans.require_room,
+    sessions = WholeSignIn(
+        node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room
     )
     sign_ins = mini_apps(node, sessions=sessions)
     assert (await sign_ins.sign_in(project.id, init_data(node.clock.now), public=True)).proof

@@ -205,9 +205,9 @@ async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
     project = await project_with(node, "require", "https://example.com/hook", collect_phone=True)
     token = await start(node, project)
     assert (await node.signin.confirm_session(token, USER)).outcome == "phone"
-    seen = await node.signin.give_phone(USER, "1001", "+4915123456789")
+    seen = await node.signin.give_phone(USER, "1001", "+4915123456789", answers=lambda _: True)
     assert (seen.outcome, seen.changed) == ("returning", True)
-    again = await node.signin.give_phone(USER, "1001", "+4915123456789")
+    again = await node.signin.give_phone(USER, "1001", "+4915123456789", answers=lambda _: True)
     answer = await read(node, project, token, code_of(again.return_link))
     assert answer.identity is not None
     assert answer.identity.messenger_phone == "+4915123456789"
@@ -220,7 +220,7 @@ async def test_a_shared_number_leaves_no_keyboard(node: "Node", *, shares: bool)
     token = await start(node, project)
     assert (await node.signin.confirm_session(token, USER)).phone_asked
     if shares:
-        seen = await node.signin.give_phone(USER, "1001", "+4915123456789")
+        seen = await node.signin.give_phone(USER, "1001", "+4915123456789", answers=lambda _: True)
         assert (seen.outcome, seen.session_token) == ("returning", token)
     await node.signin.prompts.record_prompt(token, 0, "1001", 5, "en")
     await node.signin.withdraw_session(project.id, token, public=False)

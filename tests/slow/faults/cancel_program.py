@@ -9,19 +9,16 @@ import contextlib
 import json
 import sys
 
+from tests.whole_sign_in import WholeSignIn
+
 from taproof.core.clock import SECOND, system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignInSessions
-from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.events import SessionEvents
-from taproof.service.signals import Signals
 from taproof.storage.sqlite.store import SqliteStorage
-
-UNHEARD = Signals(*[lambda *_: None] * 5)
 
 
 async def main() -> None:
@@ -30,19 +27,16 @@ async def main() -> None:
     if isinstance(storage, SqliteStorage):
         storage.database.writer._connection.pragma("synchronous", 0)
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(
-        storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
-    )
-    decisions = Decisions(storage, encryptor, system_clock, system_entropy, signals=UNHEARD)
+    signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     events = SessionEvents(encryptor, system_entropy)
     told: list[tuple[str, str, bool]] = []
 
     async def withdraw(token: str, verifier: str) -> None:
-        status, has_changed = await sessions.withdraw_session(project_id, token, public=True, code_verifier=verifier)
+        status, has_changed = await signin.withdraw_session(project_id, token, public=True, code_verifier=verifier)
         told.append((token, status, has_changed))
 
     async def confirm(token: str, user: str) -> None:
-        seen = await decisions.confirm_session(token, MessengerIdentity(user, "Ada", ""))
+        seen = await signin.confirm_session(token, MessengerIdentity(user, "Ada", ""))
         told.append((token, {"withdrawn": "cancelled"}.get(seen.outcome, seen.outcome), seen.changed))
 
     async def act(token: str, verifier: str, user: str, at: int) -> None:

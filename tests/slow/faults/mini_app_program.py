@@ -10,28 +10,24 @@ import sys
 from collections import Counter
 
 from tests.mini_apps import PUBLIC_KEY
+from tests.signals import signals
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.mini_apps import MiniAppSignIns
-from taproof.service.signals import Signals
-
-UNHEARD = Signals(*[lambda *_: None] * 5)
 
 
 async def main() -> None:
     url, project_id, master_key, callers = sys.argv[1:]
     storage = await open_storage(url)
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(
-        storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
-    )
+    sessions = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     made = (storage, encryptor, sessions, system_clock, system_entropy)
-    sign_ins = MiniAppSignIns(*made, signals=UNHEARD, public_key=PUBLIC_KEY)
+    sign_ins = MiniAppSignIns(*made, signals=signals(), public_key=PUBLIC_KEY)
     proofs: list[str] = []
 
     async def sign_in(data: str) -> str:

@@ -17,6 +17,7 @@ from tests.conftest import Figure
 from tests.databases import postgres_database
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import EncryptedValues, check, fill, open_quick
+from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof import verify_proof
@@ -259,7 +260,7 @@ async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> 
         # A new process decrypts everything, and so does one that has run all the time.
         await check(storage, values, Encryptor(path.read_text("ascii")))
         await check(storage, values, encryptor)
-        done = await rotate_key_file(path, storage, encryptor, system_entropy, settle_seconds=0)
+        done = await rotate_key_file(path, storage, encryptor, system_entropy, settle_seconds=0, on_progress=unheard)
         assert done.taken_up == (len(left) == 2)
         (key,) = read_master_keys(path)
         assert key not in before
@@ -332,12 +333,12 @@ async def test_reencryption_on_postgres_while_two_nodes_serve(secrets: int, figu
 
         async with use.going_on():
             await use.until_more()
-            done = await Reencryptor(stores[1], after.encryptor, system_entropy).reencrypt(settle)
+            done = await Reencryptor(stores[1], after.encryptor, system_entropy, on_progress=unheard).reencrypt(settle)
             assert done.unreadable == []
             assert done.reencrypted > secrets
             turns = itertools.cycle((after,))
             await use.until_more()
-            done = await Reencryptor(stores[1], after.encryptor, system_entropy).reencrypt(settle)
+            done = await Reencryptor(stores[1], after.encryptor, system_entropy, on_progress=unheard).reencrypt(settle)
             assert (done.left, done.unreadable) == (0, [])
         figure("values", await check(stores[1], values, Encryptor(new), old=Encryptor(old)))
         figure("proofs", use.proofs)

@@ -250,7 +250,7 @@ async def test_expire_session_of_many_at_once(storage: Storage, other_node: Stor
 async def test_a_refusal_has_the_state_that_the_statement_found(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Of `open_session`, `confirm_session`, `await_return` and `cancel_session`; without a session, it has none."""
+    """Every guarded change of a pending session returns it; without a session, the refusal has none."""
     project = await seed.project()
     made = {name: await seed.opened(project) for name in ("foreign", "cancelled", "withdrawn", "used", "expired")}
     made["unopened"] = await seed.session(project)
@@ -275,10 +275,13 @@ async def test_a_refusal_has_the_state_that_the_statement_found(
         calls = [
             storage.sessions.confirm_session(key, seed.identity(user), now, seed.event(project)),
             storage.sessions.await_return(key, seed.identity(user), now, b"c" * 32),
+            storage.sessions.renew_return(key, user, now, b"c" * 32),
             storage.sessions.cancel_session(key, user, now, seed.event(project, "auth.cancelled")),
         ]
         calls += [] if name == "unopened" else [storage.sessions.open_session(key, user, now)]
+        calls += [] if name in {"foreign", "unopened"} else [storage.sessions.withdraw_session(key, now)]
         assert await asyncio.gather(*calls) == [Refused(states.get(name))] * len(calls), name
     assert await storage.projects.delete_project(project.developer_id, project.id)
-    refused = await storage.sessions.cancel_session(made["foreign"].key, "1001", at, seed.event(project))
-    assert refused == Refused(None)
+    key = made["foreign"].key
+    assert await storage.sessions.cancel_session(key, "1001", at, seed.event(project)) == Refused(None)
+    assert await storage.sessions.withdraw_session(key, at) == Refused(None)

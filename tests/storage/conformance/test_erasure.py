@@ -29,9 +29,11 @@ async def erase_all(storage: Storage, user: str, developer_id: str | None = None
     erased, project = 0, ""
     while found := await storage.erasure.find_project(user, developer_id, project):
         project = found
-        while count := await storage.erasure.erase_sessions(user, project, developer_id, limit):
+        while count := await storage.erasure.erase_sessions(user, project, developer_id, limit, describe=lambda _: []):
             erased += count
-    while count := await storage.erasure.erase_person(user, developer_id, f"gone_{next(_NUMBERS)}", limit):
+    while count := await storage.erasure.erase_person(
+        user, developer_id, f"gone_{next(_NUMBERS)}", limit, describe=lambda _: []
+    ):
         erased += count
     return erased
 
@@ -169,7 +171,7 @@ async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, s
         found.append(await seed.opened(shop, user))
     others.append(await seed.session(shop))
     before = await storage.counts.read_daily_counts([shop.id], 0)
-    assert await storage.erasure.erase_sessions("1001", shop.id, ada.id, 1) == 1
+    assert await storage.erasure.erase_sessions("1001", shop.id, ada.id, 1, describe=lambda _: []) == 1
     assert await erase_all(storage, "1001", ada.id, limit=2) == 3
     assert await kept(storage, mine) == [False] * 4
     assert await kept(storage, others) == [True] * 5

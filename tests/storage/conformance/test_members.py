@@ -257,11 +257,11 @@ def _changes() -> dict[str, tuple[ProjectAction, Change]]:
 
     async def erase(storage: Storage, seed: "Seed", project: Project, developer_id: str) -> Any:
         await seed.confirmed(project, "77")
-        return await storage.erasure.erase_sessions("77", project.id, developer_id, 10)
+        return await storage.erasure.erase_sessions("77", project.id, developer_id, 10, describe=lambda _: [])
 
     async def erase_person(storage: Storage, seed: "Seed", project: Project, developer_id: str) -> Any:
         await seed.confirmed(project, "77")
-        return await storage.erasure.erase_person("77", developer_id, seed.name("gone"), 10)
+        return await storage.erasure.erase_person("77", developer_id, seed.name("gone"), 10, describe=lambda _: [])
 
     return {
         "update": ("write", lambda s, _, p, d: s.projects.update_project(d, p.id, ProjectChanges(name="New"), NOW)),
@@ -450,9 +450,13 @@ async def test_remove_developer_ends_everything(storage: Storage, seed: "Seed", 
     _, token_hash = await seed.access_token(ada)
     _, session_hash = await seed.console_session(ada)
     with pytest.raises(ProjectsNeedOwner, match=alone.name):
-        await storage.developers.remove_developer(ada.id, NOW)
-    assert await storage.developers.remove_developer(ada.id, NOW, successor_id="dev_none") is None
-    assert await storage.developers.remove_developer("dev_none", NOW, delete_projects=True) is None
+        await storage.developers.remove_developer(ada.id, NOW, describe=lambda _: [])
+    assert (
+        await storage.developers.remove_developer(ada.id, NOW, successor_id="dev_none", describe=lambda _: []) is None
+    )
+    assert (
+        await storage.developers.remove_developer("dev_none", NOW, delete_projects=True, describe=lambda _: []) is None
+    )
     assert await storage.credentials.read_access_token(token_hash) is not None
     entry = dataclasses.replace(seed.entry(bob.id, "developer.removed"), project_id=alone.id)
     removed = await storage.developers.remove_developer(ada.id, NOW, successor_id=bob.id, describe=lambda _: [entry])
@@ -480,8 +484,8 @@ async def test_remove_developer_ends_everything(storage: Storage, seed: "Seed", 
     assert (await storage.plans.read_used(bob.id, day)).sign_ins == 1
     assert await storage.audit.list_project_entries(alone.id, None, 9) == [entry]
     with pytest.raises(ProjectsNeedOwner):
-        await storage.developers.remove_developer(grace.id, NOW)
-    removed = await storage.developers.remove_developer(grace.id, NOW, delete_projects=True)
+        await storage.developers.remove_developer(grace.id, NOW, describe=lambda _: [])
+    removed = await storage.developers.remove_developer(grace.id, NOW, delete_projects=True, describe=lambda _: [])
     assert removed is not None
     assert removed.deleted == ((shared.id, shared.name),)
     assert await storage.projects.read_project(shared.id) is None

@@ -1,6 +1,7 @@
 """Conformance: the sessions of Mini Apps, which begin in their last state, once each."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,17 @@ import pytest
 from tests.giving_bots import give_bot
 
 from taproof.core.clock import DAY
+from taproof.core.errors import (
+    BotBroken,
+    InitDataExpired,
+    InitDataInvalid,
+    InitDataUsed,
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    SignInBlocked,
+    TaproofError,
+)
 from taproof.core.project_bots import ProjectBot
 from taproof.core.projects import EncryptedWebhookSecrets, Project, ProjectChanges
 from taproof.core.sessions import ConsumedSession, NewSession, SessionKey
@@ -31,11 +43,16 @@ def new_session(seed: "Seed", project: Project, bot_id: int = BOT_ID) -> NewSess
     return replace(seed.new_session(project), bot_id=bot_id)
 
 
-async def create(seed: "Seed", storage: Storage, project: Project, session: NewSession, user: str = "1001") -> bool:
-    identity = seed.identity(user)
-    event = seed.event(project)
-    found = await storage.mini_apps.create_used_session(session, identity, seed.now + 2, event, public=True)
-    return found is not None
+async def create(
+    seed: "Seed", storage: Storage, project: Project, session: NewSession, user: str = "1001", *, public: bool = True
+) -> type[TaproofError] | None:
+    """Create a session; return the reason if the store refuses it."""
+    made = (session, seed.identity(user), seed.now + 2, seed.event(project))
+    try:
+        await storage.mini_apps.create_used_session(*made, public=public)
+    except TaproofError as error:
+        return type(error)
+    return None
 
 
 async def test_create_used_session_stores_all_steps_at_once(
@@ -75,7 +92,7 @@ async def test_create_used_session_once_among_many(storage: Storage, other_node:
         for session in sessions
     ]
     won = await asyncio.gather(*calls)
-    assert won.count(True) == len(sessions)
+    assert Counter(won) == {None: len(sessions), InitDataUsed: 5 * len(sessions)}
     (counts,) = await storage.counts.read_daily_counts([project.id], 0)
     assert (counts.requested, counts.opened, counts.confirmed, counts.used) == (5, 5, 5, 5)
     assert counts.unique_users == 1
@@ -88,44 +105,50 @@ async def test_create_used_session_of_days_around_midnight(storage: Storage, see
     for day in (-1, 1, 40):
         new = new_session(seed, project)
         new = replace(new, key=SessionKey(new.key.day + day, new.key.token_hash))
-        assert await create(seed, storage, project, new)
+        assert await create(seed, storage, project, new) is None
 
 
-REFUSALS: dict[str, Callable[["Seed", Project], Awaitable[object]]] = {
-    "blocked": lambda seed, project: seed.storage.users.block_project("1001", project.id, seed.now),
-    "paused": lambda seed, project: seed.storage.projects.update_project(
+REFUSALS: dict[type[TaproofError], Callable[["Seed", Project], Awaitable[object]]] = {
+    SignInBlocked: lambda seed, project: seed.storage.users.block_project("1001", project.id, seed.now),
+    ProjectPaused: lambda seed, project: seed.storage.projects.update_project(
         project.developer_id, project.id, ProjectChanges(is_active=False), seed.now
     ),
-    "no public access": lambda seed, project: seed.storage.projects.update_project(
+    PublicAccessDisabled: lambda seed, project: seed.storage.projects.update_project(
         project.developer_id, project.id, ProjectChanges(public_access=False), seed.now
     ),
-    "another bot": lambda seed, project: give_bot(
+    InitDataInvalid: lambda seed, project: give_bot(
         seed.storage, project.developer_id, project.id, ProjectBot(project.id, BOT_ID + 1, "new_bot", b"token")
     ),
-    "no bot": lambda seed, project: give_bot(seed.storage, project.developer_id, project.id, None),
-    "a broken bot": lambda seed, project: seed.storage.bots.mark_bot_broken(project.id, b"token", seed.now),
-    "deleted": lambda seed, project: seed.storage.projects.delete_project(project.developer_id, project.id),
+    BotBroken: lambda seed, project: seed.storage.bots.mark_bot_broken(project.id, b"token", seed.now),
+    ProjectNotFound: lambda seed, project: seed.storage.projects.delete_project(project.developer_id, project.id),
 }
 
 
 @pytest.mark.parametrize("reason", REFUSALS)
-async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", reason: str) -> None:
-    """Refuse a session whose project or user no longer admits it, and store and count nothing."""
+async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", reason: type[TaproofError]) -> None:
+    """Refuse a session whose project or user no longer admits it, with the reason, and store and count nothing."""
     project = await project_with_bot(seed, "https://example.com/")
     await REFUSALS[reason](seed, project)
     new = new_session(seed, project)
-    assert not await create(seed, storage, project, new)
+    assert await create(seed, storage, project, new) is reason
     assert await storage.sessions.poll_session(new.key) is None
     assert await storage.counts.read_daily_counts([project.id], 0) == []
     assert await storage.deliveries.claim_deliveries(seed.now + DAY, seed.now + 2 * DAY, 10) == []
-    identity = seed.identity("1001" if reason != "blocked" else "1002")
-    found = await storage.mini_apps.create_used_session(new, identity, seed.now, seed.event(project), public=False)
-    assert (found is not None) is (reason in {"blocked", "no public access"})
+    user = "1002" if reason is SignInBlocked else "1001"
+    of_others = None if reason in {SignInBlocked, PublicAccessDisabled} else reason
+    assert await create(seed, storage, project, new, user, public=False) is of_others
+
+
+async def test_create_used_session_needs_a_bot(storage: Storage, seed: "Seed") -> None:
+    """A project without a bot of its own gets no session, whoever the data is for."""
+    project = await project_with_bot(seed)
+    await give_bot(seed.storage, project.developer_id, project.id, None)
+    assert await create(seed, storage, project, new_session(seed, project)) is InitDataInvalid
 
 
 async def test_create_used_session_ends_at_the_edge(storage: Storage, seed: "Seed") -> None:
     """Data that expires while a call waits for the store does not sign in."""
     project = await project_with_bot(seed)
-    for late_by, works in ((-1, True), (0, False), (1, False)):
+    for late_by, reason in ((-1, None), (0, InitDataExpired), (1, InitDataExpired)):
         new = replace(new_session(seed, project), expires_at=seed.now + 2 - late_by)
-        assert await create(seed, storage, project, new) is works
+        assert await create(seed, storage, project, new) is reason

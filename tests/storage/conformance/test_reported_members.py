@@ -49,7 +49,7 @@ async def test_a_report_reaches_over_a_member_who_left(storage: Storage, seed: "
         mallory = await join(storage, seed, project, eve, OTHER)
         bob = await join(storage, seed, project, ada, None)
         if way == "left the service":
-            assert await storage.developers.remove_developer(eve, NOW)
+            assert await storage.developers.remove_developer(eve, NOW, describe=lambda _: [])
         else:
             assert await storage.members.delete_member(bob, project.id, eve)
         if way == "removed and back":

@@ -11,7 +11,7 @@ from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.return_code import RETURN_LIFETIME
-from taproof.core.sessions import NewSession, ReturningUser, Session
+from taproof.core.sessions import FoundState, NewSession, Refused, ReturningUser, Session
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import Replacement
 
@@ -102,13 +102,12 @@ async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Stor
     new = await opened(storage, seed, project)
     assert not await storage.sessions.renew_return(new.key, USER, seed.now, OTHER_CODE)
     assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE)
-    for user, now, renewed in (
-        ("1002", seed.now, False),
-        (USER, seed.now + RETURN_LIFETIME, False),
-        (USER, seed.now + RETURN_LIFETIME - 1, True),
-    ):
-        assert await storage.sessions.renew_return(new.key, user, now, OTHER_CODE) is renewed
-    assert (await session_of(storage, new)).expires_at == seed.now + RETURN_LIFETIME
+    expiry = seed.now + RETURN_LIFETIME
+    for user, now in (("1002", seed.now), (USER, expiry)):
+        refused = await storage.sessions.renew_return(new.key, user, now, OTHER_CODE)
+        assert refused == Refused(FoundState("pending", USER, expiry, seed.now, None, 0))
+    assert await storage.sessions.renew_return(new.key, USER, expiry - 1, OTHER_CODE) is True
+    assert (await session_of(storage, new)).expires_at == expiry
     assert await storage.sessions.read_returning_user(new.key, CODE) is None
     assert await storage.sessions.read_returning_user(new.key, OTHER_CODE) is not None
 

@@ -104,7 +104,7 @@ async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, se
     eve = await accept(storage, seed, await invitation_of(storage, seed, ada, sign_in_id(NOW), "eve@example.com"), "2")
     invitation = await invitation_of(storage, seed, eve, sign_in_id(NOW + 1), "mallory@example.com")
     mallory = await accept(storage, seed, invitation, "3")
-    assert await storage.developers.remove_developer(eve.id, NOW) is not None
+    assert await storage.developers.remove_developer(eve.id, NOW, describe=lambda _: []) is not None
     ended = await storage.developers.end_sign_in(ada.id, sign_in_id(NOW), describe=lambda _: [])
     assert ended.developers == (mallory.id,)
 

@@ -95,7 +95,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     key, code = (TODAY, hashes[0]), hashes[1]
     for one, arguments in (
         (statements.AWAIT_RETURN, (NOW, NOW, "1", "x", "x", code, None, *key, NOW)),
-        (queries.RENEW_RETURN, (code, *key, "1", NOW)),
+        (statements.RENEW_RETURN, (code, *key, "1", NOW)),
         (queries.READ_RETURNING_USER, (*key, code)),
         (queries.SET_HINT, ("opened", *key)),
         (prompt_queries.SET_UNREACHABLE, key),

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from tests.databases import NOW, expired_event, new_postgres
 from tests.postgres_server import PostgresServer, execute
+from tests.signals import unheard
 from tests.waiting import until
 
 from taproof.core.clock import DAY
@@ -350,7 +351,7 @@ async def test_decisions_are_heard_by_every_node(
     heard: asyncio.Queue[SessionKey] = asyncio.Queue()
     needed = asyncio.Event()
     needed.set()
-    watcher = asyncio.create_task(other_node.sessions.watch_decisions(heard.put_nowait, needed))
+    watcher = asyncio.create_task(other_node.sessions.watch_decisions(heard.put_nowait, needed, unheard))
     project = await seed.project()
 
     async def decide(count: int) -> set[SessionKey]:

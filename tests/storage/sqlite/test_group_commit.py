@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.signals import unheard
 
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.sqlite import group_commit
@@ -24,7 +25,7 @@ class Notebook:
         self.connection.execute("CREATE TABLE notes (text TEXT PRIMARY KEY, times INTEGER NOT NULL DEFAULT 1)")
         self.transactions: list[str] = []
         self.connection.exec_trace = self._trace
-        self.writer = GroupCommit(self.connection)
+        self.writer = GroupCommit(self.connection, unheard, unheard)
 
     def _trace(self, _cursor: apsw.Cursor, statement: str, _values: Any) -> bool:
         verb = statement.split(maxsplit=1)[0]

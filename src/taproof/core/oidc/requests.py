@@ -134,13 +134,13 @@ def check_request(
     if "max_age" in parameters and not parameters["max_age"].isdecimal():
         raise OAuthError("invalid_request", "max_age must be a number of seconds.")
     return AuthorizationRequest(
-        address.redirect_uri,
-        address.response_mode,
-        read_scopes(parameters.get("scope", "")),
-        address.state,
-        parameters.get("nonce"),
-        _read_challenge(parameters, required=requires_challenge),
-        parameters.get("ui_locales", "")[:200],
+        redirect_uri=address.redirect_uri,
+        response_mode=address.response_mode,
+        scopes=read_scopes(parameters.get("scope", "")),
+        state=address.state,
+        nonce=parameters.get("nonce"),
+        code_challenge=_read_challenge(parameters, required=requires_challenge),
+        ui_locales=parameters.get("ui_locales", "")[:200],
     )
 
 

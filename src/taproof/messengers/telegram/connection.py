@@ -57,7 +57,7 @@ class Reconnection:
     `show` is called with 1 at each failure, and with 0 when the Bot API answers.
     """
 
-    def __init__(self, show: Callable[[int], None] = lambda _failing: None) -> None:
+    def __init__(self, show: Callable[[int], None]) -> None:
         self._show = show
         self._failures = 0
         self._logged = ""

@@ -62,7 +62,7 @@ class LongPolling:
         bot: Bot,
         intake: UpdateIntake,
         since: int,
-        reconnection: Reconnection | None = None,
+        reconnection: Reconnection,
         *,
         pace: float = 0.0,
     ) -> None:
@@ -75,7 +75,7 @@ class LongPolling:
         self._in_hand: dict[int, asyncio.Task[bool]] = {}
         self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
-        self._reconnection = reconnection or Reconnection()
+        self._reconnection = reconnection
         self._logged = ""
 
     async def run(self) -> None:

@@ -50,12 +50,12 @@ _log = structlog.get_logger(__name__)
 class ProjectBotReconnection(Reconnection):
     """Waits like `Reconnection`, but raises BotTokenRefusedError after two refusals in a row.
 
-    It does not log that the messenger is unreachable: the service's own bot logs that once, instead of hundreds of
-    bots.
+    It neither logs nor shows that the messenger is unreachable: the service's own bot does so once, instead of hundreds
+    of bots.
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(show=lambda _failing: None)
         self._refusals = 0
 
     async def wait(self, trouble: TelegramAPIError) -> None:

@@ -95,8 +95,8 @@ class UpdateIntake:
         clock: Clock,
         bot_id: int = SERVICE_BOT,
         *,
-        observe_tap: Callable[[float], None] = lambda _seconds: None,
-        count_refused_tap: Callable[[TapRefusal], None] = lambda _reason: None,
+        observe_tap: Callable[[float], None],
+        count_refused_tap: Callable[[TapRefusal], None],
     ) -> None:
         self._bot = bot
         self._react = react

@@ -116,7 +116,7 @@ async def keep_webhook(
             await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
 
 
-async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection | None = None) -> None:
+async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection) -> None:
     """Set the messenger's webhook to `url`, and retry until it succeeds. Pending updates are kept.
 
     Raises:
@@ -124,7 +124,6 @@ async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: 
         BotTokenRefusedError: `reconnection` raised it.
     """
     _require_secret(secret_token)
-    reconnection = reconnection or Reconnection()
     while True:
         try:
             await bot.set_webhook(url, secret_token=secret_token, allowed_updates=ALLOWED_UPDATES)

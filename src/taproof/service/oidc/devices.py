@@ -67,12 +67,12 @@ class Devices:
             user_code = new_user_code(self._entropy)
             created = await self._storage.authorizations.create_authorization(
                 NewAuthorization(
-                    new_id("auth", self._entropy),
-                    client.client.id,
-                    client.client.project_id,
-                    request.dump(),
-                    now,
-                    now + DEVICE_LIFETIME,
+                    id=new_id("auth", self._entropy),
+                    client_id=client.client.id,
+                    project_id=client.client.project_id,
+                    request=request.dump(),
+                    created_at=now,
+                    expires_at=now + DEVICE_LIFETIME,
                     device_code_hash=device_code_hash(device_code),
                     user_code=user_code,
                 )

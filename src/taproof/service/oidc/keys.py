@@ -150,7 +150,15 @@ class SigningKeys:
         encrypted = self._encryptor.encrypt(
             dump_private_key(key), associated_data_of("signing_key", kid), self._entropy
         )
-        return SigningKey(alg, 0, kid, encrypted, json.dumps(jwk), now, signs_from)
+        return SigningKey(
+            alg=alg,
+            generation=0,
+            kid=kid,
+            encrypted_private_key=encrypted,
+            public_jwk=json.dumps(jwk),
+            created_at=now,
+            signs_from=signs_from,
+        )
 
     async def _private_key(self, key: SigningKey) -> PrivateKey:
         found = self._private.get(key.kid)

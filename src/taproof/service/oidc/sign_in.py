@@ -136,15 +136,15 @@ class OidcSignIns:
         now = self._clock()
         await self._storage.authorizations.create_authorization(
             NewAuthorization(
-                authorization_id,
-                client.client.id,
-                client.client.project_id,
-                request.dump(),
-                now,
-                now + AUTHORIZATION_LIFETIME,
-                browser_hash(secret),
-                session,
-                encrypted,
+                id=authorization_id,
+                client_id=client.client.id,
+                project_id=client.client.project_id,
+                request=request.dump(),
+                created_at=now,
+                expires_at=now + AUTHORIZATION_LIFETIME,
+                browser_hash=browser_hash(secret),
+                session=session,
+                encrypted_session=encrypted,
             )
         )
         return BegunSignIn(authorization_id, secret)
@@ -179,16 +179,16 @@ class OidcSignIns:
             deeplink = self._opened(found).deeplink
             match_code = session.prompt.match_code if session.prompt is not None else None
         return SeenSignIn(
-            found,
-            client,
-            request,
-            state,
-            can_start_again and found.expires_at > now and client.has_access,
-            min(polled.expires_at, found.expires_at),
-            deeplink,
-            match_code,
-            polled.hint or "waiting",
-            polled.return_required,
+            authorization=found,
+            client=client,
+            request=request,
+            state=state,
+            can_start_again=can_start_again and found.expires_at > now and client.has_access,
+            session_expires_at=min(polled.expires_at, found.expires_at),
+            deeplink=deeplink,
+            match_code=match_code,
+            hint=polled.hint or "waiting",
+            return_required=polled.return_required,
         )
 
     async def is_finished_elsewhere(self, authorization_id: str) -> bool:

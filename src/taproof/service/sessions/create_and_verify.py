@@ -61,9 +61,9 @@ class SignInSessions:
 
     Args:
         encryptor: decrypts webhook secrets and phone numbers.
-        link_base: returns the URL to which a session token is appended, such as `https://t.me/my_bot`. Raises
-            MessengerUnavailable while the URL is unknown.
-        project_bot_link_base: returns this URL for a project bot, given the bot's username.
+        link_base: returns the URL to which a session token is appended, such as `https://messenger.example/my_bot`,
+            given the username of the project's bot, or None for the service's own bot. Raises MessengerUnavailable
+            while the URL is unknown.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
         own_origin: the origin of this service, to which no sign-in may return, unless `to_own_page`.
         signals: tell the waiting calls and the bot that an application has cancelled a session.
@@ -74,15 +74,14 @@ class SignInSessions:
         self,
         storage: Storage,
         encryptor: Encryptor,
-        link_base: Callable[[], str],
+        link_base: Callable[[str | None], str],
         clock: Clock,
         entropy: Entropy,
         *,
         signals: Signals,
-        project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
-        find_place: Callable[[str], str] = lambda _address: "",
-        own_origin: str = "",
-        require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
+        find_place: Callable[[str], str],
+        own_origin: str,
+        require_room: Callable[[str, Plan], Awaitable[None]] | None,
     ) -> None:
         self._returns = Returns(storage, encryptor, clock, entropy, signals=signals)
         self._events = SessionEvents(encryptor, entropy)
@@ -91,7 +90,6 @@ class SignInSessions:
         self._link_base = link_base
         self._clock = clock
         self._entropy = entropy
-        self._project_bot_link_base = project_bot_link_base
         self._find_place = find_place
         self._own_origin = own_origin
         self._require_room = require_room
@@ -131,9 +129,7 @@ class SignInSessions:
         project = await self.admit(project_id, public=public, requester=requester)
         if return_url is not None and not to_own_page:
             require_allowed_return(project, return_url, own_origin=self._own_origin)
-        link_base = (
-            self._link_base() if project.bot_username is None else self._project_bot_link_base(project.bot_username)
-        )
+        link_base = self._link_base(project.bot_username)
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
@@ -256,12 +252,14 @@ class SignInSessions:
                 raise CodeChallengeRequired
             _require_verifier(session.code_challenge, code_verifier)
         if session.status == "pending":
-            if await self._storage.sessions.withdraw_session(key, self._clock()):
+            withdrawn = await self._storage.sessions.withdraw_session(key, self._clock())
+            if withdrawn:
                 self._signals.decided(key)
                 self._signals.prompt_ended()
                 return "cancelled", True
-            # The session was decided, expired or deleted meanwhile.
-            _, session = await self._poll(project_id, session_token, public=public)
+            if withdrawn.found is None:
+                raise await self._poll_refusal(project_id, None, public=public)
+            session = session._replace(status=withdrawn.found.status, expires_at=withdrawn.found.expires_at)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
         if status == "expired" and session.status == "pending":

@@ -117,7 +117,15 @@ class Decisions:
                 session_token, associated_data_of("phone_request", session.id), self._entropy
             )
             await self._ask_for_phone(
-                PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
+                PhoneRequest(
+                    key=session.key,
+                    session_id=session.id,
+                    messenger_id=user_id,
+                    bot_id=bot_id,
+                    encrypted_token=encrypted,
+                    asked_at=now,
+                    expires_at=session.expires_at,
+                )
             )
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return await self._confirm(session, seen, session_token, identity, now)
@@ -162,7 +170,7 @@ class Decisions:
         phone_number: str,
         bot_id: int = SERVICE_BOT,
         *,
-        answers: Callable[[SeenSession], bool] = lambda _: True,
+        answers: Callable[[SeenSession], bool],
     ) -> SeenSession:
         """Confirm the session that last asked the user for a contact, if the contact is the user's own.
 
@@ -397,8 +405,9 @@ class Decisions:
         if await self._storage.users.is_blocked(user_id, session.project_id):
             return seen_as("blocked", session)
         code = new_return_code(self._entropy)
-        if not await self._storage.sessions.renew_return(session.key, user_id, now, return_code_hash(code)):
-            return seen_by(await self._read(session.key), user_id, now)
+        renewed = await self._storage.sessions.renew_return(session.key, user_id, now, return_code_hash(code))
+        if not renewed:
+            return seen_by(await self._as_found(session, renewed), user_id, now)
         link = None if session.prompt.return_url is None else return_link(session.prompt.return_url, code)
         return dataclasses.replace(seen, return_link=link)
 

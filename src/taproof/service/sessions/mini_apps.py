@@ -11,19 +11,15 @@ from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
-    InitDataExpired,
-    InitDataInvalid,
     InitDataUsed,
     PhoneNeeded,
     ProjectBotNeeded,
     ProjectPaused,
-    SignInBlocked,
 )
 from taproof.core.identifiers import new_session_id, session_key
-from taproof.core.mini_apps import InitData, read_init_data, require_fresh
-from taproof.core.projects import SignInProject
+from taproof.core.mini_apps import read_init_data, require_fresh
 from taproof.core.request_context import Requester
-from taproof.core.sessions import NewSession, SessionKey
+from taproof.core.sessions import NewSession
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
 from taproof.service.sessions.decide import storable_identity
 from taproof.service.sessions.events import SessionEvents
@@ -77,7 +73,9 @@ class MiniAppSignIns:
                 PlanLimitReached, ProjectBotNeeded, PhoneNeeded, InitDataInvalid, InitDataExpired, InitDataUsed,
                 SignInBlocked: nothing is stored, and the data is not used up.
         """
-        project = await self._admit(project_id, public=public, requester=requester)
+        project = await self._sessions.admit(project_id, public=public, requester=requester)
+        if not project.is_active:
+            raise ProjectPaused
         # All projects without a bot of their own share the service's bot. Any of them could sign in to the others with
         # the data of its users.
         if project.bot_id is None:
@@ -93,34 +91,18 @@ class MiniAppSignIns:
         if await self._storage.sessions.poll_session(key) is not None:
             raise InitDataUsed
         identity = storable_identity(data.identity)
-        if await self._storage.users.is_blocked(identity.messenger_id, project_id):
-            raise SignInBlocked
         await self._sessions.check_signing_secret(project_id, now)
         session_id = new_session_id(data.auth_date, self._entropy)
         # The day of the token is that of `created_at`, as for every session.
-        session = NewSession(key, session_id, project_id, data.auth_date, data.expires_at, bot_id=project.bot_id)
+        session = NewSession(
+            key=key,
+            id=session_id,
+            project_id=project_id,
+            created_at=data.auth_date,
+            expires_at=data.expires_at,
+            bot_id=project.bot_id,
+        )
         event = self._events.confirmed(project_id, data.session_token, identity, now)
         consumed = await self._storage.mini_apps.create_used_session(session, identity, now, event, public=public)
-        if consumed is None:
-            await self._refuse(key, data, project_id, project.bot_id, public=public, requester=requester)
-            raise SignInBlocked
         self._signals.event_recorded()
         return self._sessions.confirmed(consumed, data.session_token)
-
-    async def _admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
-        project = await self._sessions.admit(project_id, public=public, requester=requester)
-        if not project.is_active:
-            raise ProjectPaused
-        return project
-
-    async def _refuse(
-        self, key: SessionKey, data: InitData, project_id: str, bot_id: int, *, public: bool, requester: Requester
-    ) -> None:
-        """Raise the reason why the store has not accepted the data. Return if the user has blocked the project."""
-        if await self._storage.sessions.poll_session(key) is not None:
-            raise InitDataUsed
-        if data.expires_at <= self._clock():
-            raise InitDataExpired
-        project = await self._admit(project_id, public=public, requester=requester)
-        if project.bot_id != bot_id:
-            raise InitDataInvalid

@@ -95,10 +95,10 @@ def seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
     """Return a session with an outcome."""
     details = session.prompt or PromptDetails()
     return SeenSession(
-        outcome,
-        session.project_name,
-        session.created_at,
-        session.confirmed_at if session.confirmed_at is not None else session.cancelled_at,
+        outcome=outcome,
+        project_name=session.project_name,
+        created_at=session.created_at,
+        decided_at=session.confirmed_at if session.confirmed_at is not None else session.cancelled_at,
         project_id=session.project_id,
         session_id=session.id,
         context=load_context(details.context),

@@ -6,19 +6,28 @@ import asyncpg
 
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
+from taproof.core.errors import ProjectNotFound
 from taproof.core.identity import MessengerIdentity
 from taproof.core.sessions import ConsumedSession, NewSession
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.statements import CONFIRM_SESSIONS
-from taproof.storage.queries.mini_apps import admitted, admitted_values, opened_values
+from taproof.storage.queries.mini_apps import ADMISSION_REFUSAL, INSERT_ONCE, REFUSALS, opened_values
 from taproof.storage.queries.sessions import write_time
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns, consumed_from, event_values, identity_values
 
+# Returns why it creates none. A session that nothing refuses and that is not created exists already.
 CREATE_OPENED_SESSION: Final = f"""
-INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, opened_at, opener_id, bot_id, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, p.bot_id, p.id {admitted(8)} RETURNING id"""
+WITH asked AS MATERIALIZED (
+  SELECT p.id, p.bot_id, {ADMISSION_REFUSAL.format(public="$9", bot="$10", user="$7")} AS refusal
+  FROM (SELECT) AS one LEFT JOIN projects p ON p.id = $8
+), moved AS (
+  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, opened_at, opener_id, bot_id, project_id)
+  SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, a.bot_id, a.id FROM asked a WHERE a.refusal IS NULL
+  {INSERT_ONCE} RETURNING id
+)
+SELECT CASE WHEN NOT EXISTS (SELECT FROM moved) THEN COALESCE(refusal, 'used') END FROM asked"""
 # Counts all changes here, because `confirm_sessions` locks users before it locks this counter.
 USE_SESSION: Final = """
 WITH moved AS (
@@ -34,10 +43,6 @@ WITH moved AS (
     opened = c.opened + excluded.opened, used = c.used + excluded.used
 )
 SELECT * FROM moved"""
-
-
-class _ProjectDeleted(Exception):
-    """Rolls a sign-in back, because its project was deleted meanwhile."""
 
 
 class PostgresMiniApps:
@@ -56,21 +61,22 @@ class PostgresMiniApps:
 
     async def create_used_session(
         self, session: NewSession, identity: MessengerIdentity, now: int, event: Event, *, public: bool
-    ) -> ConsumedSession | None:
+    ) -> ConsumedSession:
         key = session.key
         deadline = write_time(self._clock, now)
         if session.expires_at <= deadline:
-            return None
-        created = (*opened_values(session, identity, now), *admitted_values(session, public=public))
+            raise REFUSALS["expired"]
+        created = (*opened_values(session, identity, now), session.project_id, public, session.bot_id)
         confirmed = columns([(*key, now, deadline, *identity_values(identity), *event_values(event), None, None, None)])
 
-        async def sign_in(transaction: Transaction) -> ConsumedSession | None:
-            if not await transaction.add(CREATE_OPENED_SESSION, *created):
-                return None
+        async def sign_in(transaction: Transaction) -> ConsumedSession:
+            ((refusal,),) = await transaction.add(CREATE_OPENED_SESSION, *created)
+            if refusal is not None:
+                raise REFUSALS[refusal]
             await transaction.add(CONFIRM_SESSIONS, [key.day], *confirmed)
             for _, *consumed in await transaction.add(USE_SESSION, *key, now):
                 return consumed_from(consumed)
-            raise _ProjectDeleted
+            raise ProjectNotFound  # It was deleted meanwhile, so everything is rolled back.
 
         try:
             return await self._database.in_transaction(sign_in)
@@ -78,5 +84,3 @@ class PostgresMiniApps:
             # This day has no partition. The transaction has changed nothing.
             await self._partitions.prepare({key.day})
             return await self._database.in_transaction(sign_in)
-        except _ProjectDeleted:
-            return None

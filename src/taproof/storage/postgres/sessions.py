@@ -109,7 +109,9 @@ class PostgresSessions(queries.SessionQueries):
         self._confirmations = self._changes(statements.CONFIRM_SESSIONS)
         self._cancellations = self._changes(statements.CANCEL_SESSIONS)
         # As for `_changes`, a session cannot be in one statement twice.
-        self._withdrawals = Batcher[_Change, bool](self._withdraw, limit=_WRITES, key=lambda each: each.key)
+        self._withdrawals = Batcher[_Change, Literal[True] | Refused](
+            self._withdraw, limit=_WRITES, key=lambda each: each.key
+        )
         self._expiries = Batcher[_Expiry, bool](self._expire_asked, limit=_WRITES, key=lambda each: each.key)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
@@ -175,16 +177,16 @@ class PostgresSessions(queries.SessionQueries):
         """Return a batcher for changes. It announces the sessions that a batch changed."""
 
         async def change(items: list[_Change]) -> list[Literal[True] | Refused]:
-            values = columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
-            done: dict[tuple[int, bytes], Literal[True] | Refused] = {}
-            for day, token_hash, is_moved, *state in await self._database.fetch(statement, set(values[0]), *values):
-                done[day, token_hash] = True if is_moved else queries.refused([state])
-            outcomes = [done.get(each.key, Refused(None)) for each in items]
+            values = self._change_values(items)
+            outcomes = _outcomes(items, await self._database.fetch(statement, set(values[0]), *values))
             self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, outcomes))
             return outcomes
 
         # A single statement cannot order two calls for the same session.
         return Batcher(change, limit=_WRITES, key=lambda each: each.key)
+
+    def _change_values(self, items: list[_Change]) -> list[Values]:
+        return columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
 
     async def open_session(
         self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
@@ -212,11 +214,19 @@ class PostgresSessions(queries.SessionQueries):
         encrypted_phone: bytes | None = None,
     ) -> Literal[True] | Refused:
         values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
-        for is_moved, *state in await self._database.change(statements.AWAIT_RETURN, *values):
-            if not is_moved:
-                return queries.refused([state])
+        outcome = await self._change_one(statements.AWAIT_RETURN, values)
+        if outcome:
             self._announcer.tell([(key, "return")])
-            return True
+        return outcome
+
+    async def renew_return(
+        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
+    ) -> Literal[True] | Refused:
+        return await self._change_one(statements.RENEW_RETURN, (return_hash, *key, opener_id, self._deadline(now)))
+
+    async def _change_one(self, statement: str, values: Values) -> Literal[True] | Refused:
+        for is_moved, *state in await self._database.change(statement, *values):
+            return True if is_moved else queries.refused([state])
         return Refused(None)
 
     async def return_session(
@@ -228,21 +238,27 @@ class PostgresSessions(queries.SessionQueries):
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> bool:
-        return await self._withdrawals.run(_Change(key, now, ()))
+    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
+        outcome = await self._withdrawals.run(_Change(key, now, ()))
+        if not outcome:
+            # The application is told the state, which was only read.
+            await self._database.await_replication()
+        return outcome
 
-    async def _withdraw(self, items: list[_Change]) -> list[bool]:
-        values = columns((*each.key, each.now, self._deadline(each.now)) for each in items)
+    async def _withdraw(self, items: list[_Change]) -> list[Literal[True] | Refused]:
+        values = self._change_values(items)
 
-        async def withdraw(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            moved: list[asyncpg.Record] = await connection.fetch(statements.WITHDRAW_SESSIONS, set(values[0]), *values)
-            if moved:
-                await connection.execute(END_PROMPTS, *columns(moved))
-            return moved
+        async def withdraw(connection: asyncpg.Connection) -> list[Literal[True] | Refused]:
+            found = await connection.fetch(statements.WITHDRAW_SESSIONS, set(values[0]), *values)
+            outcomes = _outcomes(items, found)
+            if any(outcomes):
+                moved = itertools.compress(items, outcomes)
+                await connection.execute(END_PROMPTS, *columns((*each.key, each.now) for each in moved))
+            return outcomes
 
-        moved = await self._database.transact(withdraw)
-        self._announcer.tell((SessionKey(row[0], row[1]), None) for row in moved)
-        return _are_in(moved, [each.key for each in items])
+        outcomes = await self._database.transact(withdraw)
+        self._announcer.tell((each.key, None) for each in itertools.compress(items, outcomes))
+        return outcomes
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         consumed = await self._consumptions.run((key, now))
@@ -358,7 +374,7 @@ class PostgresSessions(queries.SessionQueries):
         self,
         wake: Callable[[SessionKey], None],
         needed: asyncio.Event,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+        notice: Callable[[SessionKey, Hint], None],
     ) -> None:
         if not self.hears:
             await asyncio.Event().wait()  # Until it is cancelled.
@@ -369,6 +385,14 @@ class PostgresSessions(queries.SessionQueries):
 
     async def purge_sessions(self, before_day: int, limit: int) -> int:
         return await self._partitions.drop(before_day, limit)
+
+
+def _outcomes(items: list[_Change], rows: list[asyncpg.Record]) -> list[Literal[True] | Refused]:
+    """Return the outcome of each change, from the rows of a statement that ends with `_OUTCOME`."""
+    done: dict[tuple[int, bytes], Literal[True] | Refused] = {}
+    for day, token_hash, is_moved, *state in rows:
+        done[day, token_hash] = True if is_moved else queries.refused([state])
+    return [done.get(each.key, Refused(None)) for each in items]
 
 
 def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:

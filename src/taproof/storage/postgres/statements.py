@@ -90,11 +90,18 @@ WITH asked AS (
 ), {_counted("opened")} {_OUTCOME}"""
 CONFIRM_SESSIONS: Final = """
 SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14, $15, $16)"""
-# The state is read first and kept by its lock, as in `_HELD`.
-AWAIT_RETURN: Final = f"""
-WITH held AS MATERIALIZED ({queries.find_state("$8", "$9")} FOR UPDATE OF s),
-moved AS ({queries.await_return("$7::BYTEA", "EXISTS (SELECT FROM held)")})
+
+
+def _change_held(day: str, token_hash: str, change: str) -> str:
+    """Return a statement that changes one session. The state is read first and kept by its lock, as in `_HELD`."""
+    return f"""
+WITH held AS MATERIALIZED ({queries.find_state(day, token_hash)} FOR UPDATE OF s), moved AS ({change})
 SELECT EXISTS (SELECT FROM moved), h.* FROM held h"""
+
+
+_EXISTS: Final = "EXISTS (SELECT FROM held)"
+AWAIT_RETURN: Final = _change_held("$8", "$9", queries.await_return("$7::BYTEA", _EXISTS))
+RENEW_RETURN: Final = _change_held("$2", "$3", queries.renew_return(_EXISTS))
 CANCEL_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
@@ -121,14 +128,14 @@ WITHDRAW_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[])
     AS a (day, token_hash, cancelled_at, deadline)
-), {_locked("s.status || '' = 'pending' AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, withdrawn = 1, context = NULL,
+), {_HELD}, moved AS (
+  UPDATE sessions s SET status = 'cancelled', cancelled_at = h.cancelled_at, withdrawn = 1, context = NULL,
     {queries.FORGET_RETURN}
-  FROM locked l, projects p
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
-  RETURNING s.day, s.token_hash, s.project_id, s.cancelled_at
-), {_counted("cancelled")}
-SELECT day, token_hash, cancelled_at FROM moved"""
+  FROM held h, projects p
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = h.day AND s.token_hash = h.token_hash AND p.id = s.project_id
+    AND h.status = 'pending' AND h.expires_at > h.deadline
+  RETURNING s.day, s.token_hash, s.project_id
+), {_counted("cancelled")} {_OUTCOME}"""
 CONSUME_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[]) AS a (day, token_hash, used_at)

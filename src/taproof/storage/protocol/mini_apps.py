@@ -12,11 +12,15 @@ class MiniAppStorage(Protocol):
 
     async def create_used_session(
         self, session: NewSession, identity: MessengerIdentity, now: int, event: Event, *, public: bool
-    ) -> ConsumedSession | None:
+    ) -> ConsumedSession:
         """Store a session that `identity` has opened, confirmed and used at `now`, and count each of these changes.
 
-        `event` is recorded if the project has a webhook. Return None and change nothing if the store already has a
-        session with this key or `session` has expired. Also return None if its bot is not the project's working bot,
-        the user has blocked the project, or the project does not exist, is paused or, with `public`, has no public
-        access.
+        `event` is recorded if the project has a webhook.
+
+        Raises:
+            InitDataUsed: the store already has a session with this key.
+            InitDataExpired: `session` has expired.
+            InitDataInvalid, BotBroken: its bot is not the project's, or does not work.
+            ProjectNotFound, ProjectPaused, SignInBlocked: the project or the user admits no session.
+            PublicAccessDisabled: the project has no public access, which a call with `public` needs.
         """

@@ -85,7 +85,9 @@ class SessionStorage(Protocol):
         the project still collects phone numbers and its developer's plan is not "free".
         """
 
-    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> bool:
+    async def renew_return(
+        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
+    ) -> Literal[True] | Refused:
         """Replace the return code of a session for which `opener_id` has called `await_return`. Its expiry stays."""
 
     async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
@@ -105,8 +107,8 @@ class SessionStorage(Protocol):
         A session that waits for its return code loses the identity. So it does when it is reported or expires.
         """
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> bool:
-        """Move a session from pending to cancelled for its application; return whether this succeeded.
+    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
+        """Move a session from pending to cancelled for its application.
 
         In the same transaction, the prompt is ended, so that the bot edits its message. No event is recorded.
         """
@@ -179,7 +181,7 @@ class SessionStorage(Protocol):
         self,
         wake: Callable[[SessionKey], None],
         needed: asyncio.Event,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+        notice: Callable[[SessionKey, Hint], None],
     ) -> None:
         """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
 

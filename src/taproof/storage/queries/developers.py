@@ -318,7 +318,7 @@ class DeveloperQueries(Queries):
         *,
         successor_id: str | None = None,
         delete_projects: bool = False,
-        describe: DescribeRemoved = lambda _: (),
+        describe: DescribeRemoved,
     ) -> RemovedDeveloper | None:
         """Erase a developer's account with its credentials, memberships and invitations, in one transaction.
 

@@ -179,7 +179,7 @@ class ErasureQueries(Queries):
         developer_id: str | None,
         limit: int,
         *,
-        describe: DescribeErased = lambda _: (),
+        describe: DescribeErased,
     ) -> int:
         """Erase the first `limit` sessions of the account in a project; return their number (0: none is left).
 
@@ -208,7 +208,7 @@ class ErasureQueries(Queries):
         replacement: str,
         limit: int,
         *,
-        describe: DescribeErased = lambda _: (),
+        describe: DescribeErased,
     ) -> int:
         """Erase what is stored about an account besides its sessions; return the number of rows (0: nothing is left).
 

@@ -1,29 +1,43 @@
-"""The condition for a session of a Mini App, which both databases share."""
+"""Why a project or user admits no session of a Mini App: the condition, which both databases share."""
 
+from collections.abc import Mapping
+from typing import Final
+
+from taproof.core.errors import (
+    BotBroken,
+    InitDataExpired,
+    InitDataInvalid,
+    InitDataUsed,
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    SignInBlocked,
+    TaproofError,
+)
 from taproof.core.identity import MessengerIdentity
 from taproof.core.sessions import NewSession
 from taproof.storage.rows import Values
 
-
-def admitted(project: int) -> str:
-    """Return the end of a statement that inserts a session once, and only if its project and user admit it.
-
-    Args:
-        project: the number of the value for the project's id; the bot's id and whether the call is public follow it.
-            `$7` is the user.
-    """
-    return f"""FROM projects p
-WHERE p.id = ${project} AND p.bot_id = ${project + 1} AND p.bot_broken_at IS NULL AND p.is_active = 1
-  AND (p.public_access = 1 OR ${project + 2} = 0)
-  AND NOT EXISTS (SELECT 1 FROM blocks b WHERE b.messenger_id = $7 AND b.project_id = p.id)
-ON CONFLICT (token_hash, day) DO NOTHING"""
+ADMISSION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
+  WHEN p.public_access = 0 AND {public} = 1 THEN 'no_public_access'
+  WHEN p.bot_broken_at IS NOT NULL THEN 'broken_bot'
+  WHEN p.is_active = 0 THEN 'paused'
+  WHEN p.bot_id IS DISTINCT FROM {bot} THEN 'other_bot'
+  WHEN EXISTS (SELECT 1 FROM blocks b WHERE b.messenger_id = {user} AND b.project_id = p.id) THEN 'blocked' END"""
+"""The reason why a project gets no session of a Mini App; null if it gets one, unless the session exists already."""
+REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
+    "no_project": ProjectNotFound,
+    "no_public_access": PublicAccessDisabled,
+    "broken_bot": BotBroken,
+    "paused": ProjectPaused,
+    "other_bot": InitDataInvalid,
+    "blocked": SignInBlocked,
+    "expired": InitDataExpired,
+    "used": InitDataUsed,
+}
+INSERT_ONCE: Final = "ON CONFLICT (token_hash, day) DO NOTHING"
 
 
 def opened_values(session: NewSession, identity: MessengerIdentity, now: int) -> Values:
-    """Return the values `$1` to `$7` of such a statement."""
+    """Return the values `$1` to `$7` of a statement that inserts such a session. `$7` is the user."""
     return (*session.key, session.id, session.created_at, session.expires_at, now, identity.messenger_id)
-
-
-def admitted_values(session: NewSession, *, public: bool) -> Values:
-    """Return the values of `admitted`."""
-    return (session.project_id, session.bot_id, public)

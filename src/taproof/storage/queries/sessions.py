@@ -106,12 +106,19 @@ WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_requi
 RETURNING id"""
 
 
-AWAIT_RETURN: Final = await_return("$7", "EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)")
-# PostgreSQL runs the next two statements too. `storage/postgres/` explains `status || ''` and `COALESCE(…, '')`.
-RENEW_RETURN: Final = """
+def renew_return(exists: str) -> str:
+    """Return the statement that replaces a return code; `exists` is the condition that the session's project exists."""
+    return f"""
 UPDATE sessions SET return_hash = $1
 WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
-  AND COALESCE(opener_id, '') = $4 AND expires_at > $5 RETURNING id"""
+  AND COALESCE(opener_id, '') = $4 AND expires_at > $5 AND {exists}
+RETURNING id"""
+
+
+_EXISTS: Final = "EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)"
+AWAIT_RETURN: Final = await_return("$7", _EXISTS)
+RENEW_RETURN: Final = renew_return(_EXISTS)
+# PostgreSQL runs this too. `storage/postgres/` explains the `status || ''`.
 READ_RETURNING_USER: Final = """
 SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FROM sessions
 WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
@@ -221,10 +228,6 @@ class SessionQueries(Queries):
 
     def _deadline(self, now: int) -> int:
         return write_time(self._clock, now)
-
-    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> bool:
-        values = (return_hash, *key, opener_id, self._deadline(now))
-        return bool(await self._database.change(RENEW_RETURN, *values))
 
     def _await_return_values(
         self,

@@ -51,8 +51,8 @@ class GroupCommit:
     def __init__(
         self,
         connection: apsw.Connection,
-        begun: Callable[[], None] = lambda: None,
-        finish: Callable[[apsw.Connection], None] = lambda _: None,
+        begun: Callable[[], None],
+        finish: Callable[[apsw.Connection], None],
     ) -> None:
         self._connection = connection
         self._begun = begun

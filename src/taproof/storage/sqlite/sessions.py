@@ -145,6 +145,17 @@ class SqliteSessions(queries.SessionQueries):
 
         return await self._database.writer.run(write)
 
+    async def renew_return(
+        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
+    ) -> Literal[True] | Refused:
+        values = (return_hash, *key, opener_id, self._deadline(now))
+
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
+            found = rows(connection, queries.RENEW_RETURN, values)
+            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
+
+        return await self._database.writer.run(write)
+
     async def return_session(
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
@@ -186,14 +197,14 @@ class SqliteSessions(queries.SessionQueries):
 
         return await self._database.writer.run(write)
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> bool:
-        def write(connection: apsw.Connection) -> bool:
+    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
             found = rows(connection, queries.WITHDRAW_SESSION, (now, *key, self._deadline(now)))
             for (project_id,) in found:
                 self._counters.add("cancelled", project_id, key.day)
                 notify.record(connection, key)
                 connection.execute(END_PROMPT, (now, *key))
-            return bool(found)
+            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 
@@ -293,7 +304,7 @@ class SqliteSessions(queries.SessionQueries):
         self,
         wake: Callable[[SessionKey], None],
         needed: asyncio.Event,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+        notice: Callable[[SessionKey, Hint], None],
     ) -> None:
         await notify.watch(self._database.rows, wake, needed, notice)
 

@@ -311,7 +311,7 @@ async def test_redeem_code_after_a_report_or_an_erasure(storage: Storage, seed: 
         code = NewCode(bytes([number]) * 32, NOW + MINUTE)
         await storage.authorizations.finish_authorization(new.id, key, NOW, code)
         if number:
-            assert await storage.erasure.erase_sessions("1001", new.project_id, None, 9)
+            assert await storage.erasure.erase_sessions("1001", new.project_id, None, 9, describe=lambda _: [])
         else:
             await seed.report(key, "1001", NOW, storage)
         assert not await storage.authorizations.redeem_code(code.code_hash, TOKENS, NOW + 1)
