@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 from tests.faults.place import Place, make_place
-from tests.slow.faults.standby import Cluster, cluster_with_standby
 from tests.postgres_server import execute
 from tests.service.sessions.test_code_challenge import USER, challenge_of, new_verifier
+from tests.slow.faults.standby import Cluster, cluster_with_standby
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
