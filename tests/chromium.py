@@ -16,6 +16,8 @@ _OPTIONS = (
     "--disable-sync",
     "--no-first-run",
 )
+_PATIENCE = 120_000
+"""Milliseconds until an action that a busy machine delays has failed."""
 
 
 @asynccontextmanager
@@ -29,6 +31,7 @@ async def open_chromium(options: Sequence[str] = (), *, keeps_pages: bool = Fals
         browser = await playwright.chromium.launch(
             executable_path=_EXECUTABLE, args=[*_OPTIONS, *options], ignore_default_args=left_out
         )
+        browser.on("context", lambda context: context.set_default_timeout(_PATIENCE))
         yield browser
         await browser.close()
 
@@ -40,5 +43,6 @@ async def open_profile(directory: Path) -> AsyncIterator[BrowserContext]:
         context = await playwright.chromium.launch_persistent_context(
             directory, executable_path=_EXECUTABLE, args=list(_OPTIONS)
         )
+        context.set_default_timeout(_PATIENCE)
         yield context
         await context.close()

@@ -125,13 +125,13 @@ class LiveSessions:
 
     async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> _Seen | bytes:
         """Return the current page, or the last message of a stream that no longer has access to the page."""
+        page = None
+        with contextlib.suppress(ProjectNotFound):
+            page = await filters.list_sessions(self.session_reader, visitor.developer)
+        # After the read, so that nothing is sent that happened after the browser was signed out.
         if await self.access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
-        try:
-            page = await filters.list_sessions(self.session_reader, visitor.developer)
-        except ProjectNotFound:
-            return _PROJECT_GONE
-        return page, session_rows(page, self.clock())
+        return _PROJECT_GONE if page is None else (page, session_rows(page, self.clock()))
 
 
 class _Stream(Response):
