@@ -1,8 +1,8 @@
 """Check that the tests find deliberate defects: make one edit at a time, and run tests until one of them fails.
 
 Usage: python -m scripts.mutation_check [--only NUMBER …] [--near] [PYTEST ARGUMENT …]. The defects are in defects.toml.
-Each is made in a copy of the last commit. The tests that are nearest to the file run first, and then all others that
-`make test` runs. The exit code is 1 if a defect survives.
+Each is made in a copy of the last commit. The test file that found it before runs first, then the tests of its room,
+and then all others that `make test` runs. The exit code is 1 if a defect survives.
 """
 
 import argparse
@@ -15,17 +15,19 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-_SLOW: Final = "tests/slow"
-"""The tests that `make test` does not run."""
 
 
 class Defect(NamedTuple):
-    """An edit of a file that breaks a rule. The text `before` occurs once in it."""
+    """An edit of a file that breaks a rule. The text `before` occurs once in it.
+
+    `test` is the test file that finds the defect.
+    """
 
     rule: str
     file: str
     before: str
     after: str
+    test: str
 
 
 DEFECTS: Final = tuple(
@@ -38,7 +40,7 @@ def main() -> int:
     """Make each defect and run the tests; print the test that found it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, nargs="+", help="the numbers of the defects, from 1")
-    parser.add_argument("--near", action="store_true", help="run only the tests named like the file")
+    parser.add_argument("--near", action="store_true", help="run only the test file that found the defect before")
     given, arguments = parser.parse_known_args()
     survivors = 0
     with tempfile.TemporaryDirectory(prefix="mutation-") as directory:
@@ -50,7 +52,7 @@ def main() -> int:
             if given.only is None or number in given.only:
                 found = _find(copy, defect, arguments, is_near=given.near)
                 survivors += found is None
-                print(f"{number:2} {defect.rule:32} {defect.file:48} {found or 'SURVIVES'}", flush=True)
+                print(f"{number:2} {defect.rule:60} {defect.file:45} {found or 'SURVIVES'}", flush=True)
     return 1 if survivors else 0
 
 
@@ -63,35 +65,28 @@ def _find(copy: Path, defect: Defect, arguments: list[str], *, is_near: bool) ->
         # Otherwise, a test would only find that the built files are not those of the source.
         _run(copy / "sdk/js", "npm", "run", "--silent", "build")
     try:
-        for tests in _stages(copy, defect.file, is_near=is_near):
-            if found := _failure(copy, [*tests, *arguments]):
+        for tests in _stages(copy, defect, is_near=is_near):
+            if found := _failure(copy, [tests, *arguments]):
                 return found
         return None
     finally:
         _run(copy, "git", "checkout", "--quiet", ".")
 
 
-def _stages(copy: Path, file: str, *, is_near: bool) -> Iterator[list[str]]:
-    """Yield the tests to run: those of the file's concept in any layer, those of its room, and all others."""
-    is_python = file.startswith("src/taproof/")
-    room = Path(file).parts[2] if is_python else "sdk_js"
-    name = Path(file).stem if is_python else "node"
-    found = [path.relative_to(copy) for path in sorted((copy / "tests").rglob(f"test_{name}*.py"))]
-    named = [str(path) for path in found if not path.is_relative_to(_SLOW)]
-    named.sort(key=lambda path: not path.startswith(f"tests/{room}/"))
-    if named:
-        yield named
-    if not (is_near and named):
-        yield [f"tests/{room}"]
-    if not is_near:
-        yield ["tests", f"--ignore={_SLOW}"]
+def _stages(copy: Path, defect: Defect, *, is_near: bool) -> Iterator[str]:
+    """Yield the tests to run: the file that found the defect before, those of its room, and all others."""
+    room = "sdk_js" if defect.file.startswith("sdk/js/") else Path(defect.file).parts[2]
+    for tests in (defect.test, *(() if is_near else (f"tests/{room}", "tests"))):
+        if (copy / tests).exists():
+            yield tests
 
 
 def _failure(copy: Path, arguments: list[str]) -> str | None:
     # The source, not the installed wheel.
     command = ["env", f"PYTHONPATH={copy / 'src'}", sys.executable, "-m", "pytest", "-x", "-n", "auto"]
-    # That test fails with any of the defects.
-    command += ["--dist", "loadfile", "--ignore", "tests/test_mutation_check.py", *arguments]
+    # The test of the defects fails with any of them.
+    ignored = ["--ignore", "tests/test_mutation_check.py", "--ignore", "tests/slow"]
+    command += ["--dist", "loadfile", *ignored, *arguments]
     run = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     if run.returncode and not failed:
