@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -139,6 +140,22 @@ async def test_a_stranger_learns_only_401(api: Api, subtests: pytest.Subtests) -
                     content=b"not json",
                 )
                 assert_error(response, 401, "invalid_access_token")
+
+
+async def test_a_token_revoked_while_a_body_arrives_is_refused(api: Api) -> None:
+    """It is refused even for a request that changes nothing and reads the project (contract)."""
+    _, token = await api.sign_up("ada@example.com")
+    leaked = await api.post("/tokens", token, {"name": "leaked"})
+    project = await api.post("/projects", token, {"name": "Shop"})
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"{"
+        await api.call("DELETE", f"/tokens/{leaked['id']}", token)
+        yield b"}"
+
+    path, headers = f"/projects/{project['id']}", {"Content-Type": "application/json"}
+    refused = await api.call("PATCH", path, leaked["access_token"], content=body(), headers=headers)
+    assert_error(refused, 401, "invalid_access_token")
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])

@@ -140,3 +140,10 @@ def test_an_endless_list_is_refused(ask: Ask) -> None:
     result = ask({"entries": [{}] * 10_001}, "audit")
     assert result.exit_code == 1
     assert result.stderr == "The service does not answer like a Taproof service: entries has too many items.\n"
+
+
+def test_an_export_that_breaks_off_fails(ask: Ask) -> None:
+    """A part of an export must not be taken for all of it."""
+    result = ask({"messenger_id": "1001", "sessions": []}, "users", "export", "1001")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("The export is not complete")

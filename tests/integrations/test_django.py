@@ -16,6 +16,7 @@ import pytest
 from tests.integrations.conftest import (
     OWN,
     SECRET,
+    SETTINGS,
     SIGN_IN,
     SIGN_OUT,
     SITES,
@@ -23,6 +24,7 @@ from tests.integrations.conftest import (
     StartSite,
     make_proof,
     start_site,
+    start_without,
     whoami,
 )
 
@@ -233,3 +235,28 @@ def test_a_user_model_with_a_messenger_id(tmp_path: Path, *, is_unique: bool) ->
         assert done.stdout.strip() == "38 messenger_38 True None", done.stderr
     else:
         assert "messenger_id must be unique" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("cache", "debug", "says"),
+    [
+        ("local", "no", "is not shared between server processes"),
+        ("local", "yes", None),
+        ("dummy", "yes", "remembers nothing"),
+        ("files", "yes", "can add the same key twice"),
+        ("database of 300", "yes", "MAX_ENTRIES"),
+        ("database", "no", None),
+    ],
+)
+def test_django_refuses_a_cache_that_cannot_guard(cache: str, debug: str, says: str | None, tmp_path: Path) -> None:
+    """An application whose cache could accept a proof twice does not start.
+
+    Django's default cache belongs to one process, as `runserver` does. Its cache in the database drops entries that are
+    still needed if there are more than 300.
+    """
+    done = start_without("django", tmp_path, SITE_CACHE=cache, SITE_DEBUG=debug, **SETTINGS)
+    if says is None:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert says in done.stderr.splitlines()[-1]
+        assert "TAPROOF_GUARD" in done.stderr.splitlines()[-1]

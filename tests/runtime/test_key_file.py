@@ -12,7 +12,7 @@ import structlog
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import DecryptionFailed
+from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.runtime.key_file import (
     KeyFile,
     KeyRotationUnderWay,
@@ -39,6 +39,14 @@ def path(tmp_path: Path) -> Path:
 def encryptor(path: Path) -> Encryptor:
     """The encryptor of a process that runs on the file."""
     return Encryptor(read_or_make_master_key(path, system_entropy, may_make=False), KeyFile(path).newer)
+
+
+def test_a_missing_file_is_not_replaced(path: Path) -> None:
+    """A new key decrypts nothing, and the operator would take its file for the right one."""
+    path.unlink()
+    with pytest.raises(MasterKeyWrong, match="Put back the key file"):
+        read_or_make_master_key(path, system_entropy, may_make=False)
+    assert not path.exists()
 
 
 def test_a_running_process_follows_the_file(path: Path, encryptor: Encryptor) -> None:

@@ -130,9 +130,8 @@ const ROWS = [
     [event("alarm", { turn: 3 }), says({ ...PENDING, hint: "opened" }, { turn: 4 })], "pausing",
     [VERIFY, ["onHint", "opened"], ["pause", 2_000]]],
   ["Pauses have a limit", at("asking", { failures: 30 }), [NO_ANSWER], "pausing", ["onStatus", ["pause", 15_000]]],
-  ["The service can request a longer one", at("asking"), [says({}, { status: 429, retryAfter: "60" })], "held", [
-    ["pause", 60_000],
-  ]],
+  ["The service can request a longer one", at("asking"),
+    [says({ error: "Slow down." }, { status: 429, retryAfter: "60" })], "held", [["pause", 60_000]]],
   ["Which looking does not end", at("held"), [event("look")], "held", []],
   ["After the pause it asks", at("pausing"), [event("alarm", { turn: 3 })], "asking", [VERIFY]],
   ["Looking ends a pause", at("pausing"), [event("look")], "asking", [VERIFY]],

@@ -1,25 +1,11 @@
 """How an application starts: what is missing is said at once; each framework is imported by its own module alone."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.integrations.conftest import SECRET, SETTINGS, SITES, StartSite
-
-
-def start_without(site: str, place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Import a site as a server does when it starts."""
-    return subprocess.run(
-        [sys.executable, "-c", f"import {site}_site"],
-        cwd=SITES,
-        env=os.environ | {"SITE_GUARD": str(place / "proofs.db"), **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+from tests.integrations.conftest import SECRET, SETTINGS, StartSite, start_without
 
 
 @pytest.mark.parametrize("site", ["starlette", "fastapi", "flask", "django"])
@@ -40,31 +26,6 @@ def test_the_guard_is_no_option(framework: str) -> None:
     program = f"from taproof.integrations.{framework} import {name}; {name}(None)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert "missing 1 required keyword-only argument: 'guard'" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("cache", "debug", "says"),
-    [
-        ("local", "no", "is not shared between server processes"),
-        ("local", "yes", None),
-        ("dummy", "yes", "remembers nothing"),
-        ("files", "yes", "can add the same key twice"),
-        ("database of 300", "yes", "MAX_ENTRIES"),
-        ("database", "no", None),
-    ],
-)
-def test_django_refuses_a_cache_that_cannot_guard(cache: str, debug: str, says: str | None, tmp_path: Path) -> None:
-    """With a cache that would let a proof in twice the application does not start, and is told what to set.
-
-    Django's default cache is one for each process, which `runserver` is; its cache in the database drops what is still
-    needed beyond 300 entries.
-    """
-    done = start_without("django", tmp_path, SITE_CACHE=cache, SITE_DEBUG=debug, **SETTINGS)
-    if says is None:
-        assert done.returncode == 0, done.stderr
-    else:
-        assert says in done.stderr.splitlines()[-1]
-        assert "TAPROOF_GUARD" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("module", ["starlette", "flask", "django", "endpoint"])
