@@ -258,6 +258,6 @@ def check_with_service(
     (home / "taproof" / "credentials.json").write_text(json.dumps({"services": {service.base_url: known}}))
     refused = trigger("auth.confirmed")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith(f"{service.base_url}: ")
+    assert refused.stderr.endswith(f"To sign in again: taproof login {service.base_url}\n")
     assert refused.stderr.count("\n") == 1
     assert known["access_token"] not in refused.stderr

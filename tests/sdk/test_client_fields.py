@@ -45,6 +45,12 @@ def test_the_phone_number_of_the_user(client: EitherClient, server: ScriptedServ
     assert client.verify_session(sign_in).user.messenger_phone is None
 
 
+def test_a_developer_can_have_thousands_of_projects(client: EitherClient, server: ScriptedServer) -> None:
+    """Their list is longer than other responses may be."""
+    server.replies = [reply(200, {"projects": [PROJECT | {"webhook_url": "x" * 2_048}] * 2_000})]
+    assert len(client.list_projects()) == 2_000
+
+
 def test_a_match_code_of_another_type_is_refused(client: EitherClient, server: ScriptedServer) -> None:
     """A page that shows another number than the messenger offers would lock its users out."""
     server.replies = [reply(200, CREATED | {"match_code": 42})]

@@ -5,16 +5,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from taproof.cli.developer_api import Cursor, DeveloperCalls, Limit, Output, api_command, items_of
-from taproof.cli.output import Column, Item, print_items, print_next_page
+from taproof.cli.developer_api import CallRunner, Cursor, Limit, Output, api_command, list_output
+from taproof.cli.output import Column, Item
+from taproof.sdk import developer_calls
 
 commands: Final = typer.Typer()
 
 
 def _on_one_line(entry: Item) -> str:
-    details: Any = entry.get("details")
-    if not isinstance(details, dict):
-        return ""
+    details: dict[str, Any] = entry["details"]
     return ", ".join(f"{field}={json.dumps(value, ensure_ascii=False)}" for field, value in details.items())
 
 
@@ -31,7 +30,7 @@ _COLUMNS: Final[dict[str, Column]] = {
 
 @api_command(commands, "audit")
 async def list_audit_entries(
-    api: DeveloperCalls,
+    api: CallRunner,
     *,
     project_id: Annotated[
         str | None,
@@ -50,10 +49,7 @@ async def list_audit_entries(
     The newest entry comes first. Each has the address of the caller. In a project, only owners see the addresses of
     other members.
     """
-    answer = await api.call("GET", ["audit"], project_id=project_id, limit=limit, cursor=cursor)
-
-    def show() -> None:
-        print_items(_COLUMNS, items_of(answer, "entries"), empty="There are no entries.")
-        print_next_page(answer)
-
-    return Output(answer, show)
+    answer = await api.run(
+        lambda service: developer_calls.list_audit_entries(service, project_id, page_size=limit).page(cursor)
+    )
+    return list_output(answer, "entries", _COLUMNS, empty="There are no entries.")

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from taproof.cli.command import group
-from taproof.cli.developer_api import DeveloperCalls, Output, ProjectId, Yes, api_command, confirm, items_of
-from taproof.cli.output import Column, print_fields, print_items, print_secrets
+from taproof.cli.developer_api import CallRunner, Output, ProjectId, Yes, api_command, confirm, list_output
+from taproof.cli.output import Column, print_fields, print_secrets
 from taproof.cli.setting_options import given_settings, with_settings
 from taproof.contract.client import ClientUpdate
 from taproof.core.names import visible_name
+from taproof.sdk import oidc_client_calls
 
 commands: Final = group("clients", "Manage the OpenID Connect clients of projects.")
 
@@ -19,20 +20,19 @@ ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="The id that 
 
 def _show_client(answer: Mapping[str, Any], done: str) -> None:
     """Print what was done to a client, and its secret if it has a new one."""
-    client_id, name = (visible_name(str(answer.get(field, ""))) for field in ("client_id", "name"))
-    typer.echo(f"{done} {client_id} ({name}).")
+    typer.echo(visible_name(f"{done} {answer['client_id']} ({answer['name']})."))
     if answer.get("client_secret"):
         _show_secret(answer)
 
 
 def _show_secret(answer: Mapping[str, Any]) -> None:
-    print_secrets([("Client secret", visible_name(str(answer.get("client_secret", ""))))])
+    print_secrets([("Client secret", visible_name(answer["client_secret"]))])
 
 
 @api_command(commands, "list")
-async def list_clients(api: DeveloperCalls, project_id: ProjectId) -> Output:
+async def list_clients(api: CallRunner, project_id: ProjectId) -> Output:
     """List the clients of a project, oldest first. Their secrets are not shown."""
-    answer = await api.call("GET", ["projects", project_id, "clients"])
+    answer = await api.call(oidc_client_calls.list_clients, project_id)
     columns: dict[str, Column] = {
         "id": "client_id",
         "name": "name",
@@ -42,34 +42,34 @@ async def list_clients(api: DeveloperCalls, project_id: ProjectId) -> Output:
         "redirect URIs": "redirect_uris",
     }
     empty = f"There are no clients. Create one with: taproof clients create {project_id} NAME"
-    return Output(answer, lambda: print_items(columns, items_of(answer, "clients"), empty=empty))
+    return list_output(answer, "clients", columns, empty=empty)
 
 
 @api_command(commands, "show")
-async def read_client(api: DeveloperCalls, project_id: ProjectId, client_id: ClientId) -> Output:
+async def read_client(api: CallRunner, project_id: ProjectId, client_id: ClientId) -> Output:
     """Show the settings of a client. Its secret is not shown."""
-    answer = await api.call("GET", ["projects", project_id, "clients", client_id])
+    answer = await api.call(oidc_client_calls.read_client, project_id, client_id)
     return Output(answer, lambda: print_fields(answer))
 
 
 @api_command(commands, "create")
 @with_settings(ClientUpdate, "name")
 async def create_client(
-    api: DeveloperCalls,
+    api: CallRunner,
     project_id: ProjectId,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the application.")],
     **settings: Any,
 ) -> Output:
     """Create a client and print its secret. It is shown only once."""
-    body = given_settings(ClientUpdate, {"name": name, **settings})
-    answer = await api.call("POST", ["projects", project_id, "clients"], body)
+    given = given_settings(ClientUpdate, {"name": name, **settings})
+    answer = await api.call(oidc_client_calls.create_client, project_id, **given)
     return Output(answer, lambda: _show_client(answer, "Created"))
 
 
 @api_command(commands, "update")
 @with_settings(ClientUpdate, "name")
 async def update_client(
-    api: DeveloperCalls,
+    api: CallRunner,
     project_id: ProjectId,
     client_id: ClientId,
     *,
@@ -81,18 +81,18 @@ async def update_client(
     With the method none, its secret is erased. A client without a secret gets one with basic or post. Sign-ins that use
     a removed grant end.
     """
-    body = given_settings(ClientUpdate, {"name": name, **settings})
-    answer = await api.call("PATCH", ["projects", project_id, "clients", client_id], body)
+    given = given_settings(ClientUpdate, {"name": name, **settings})
+    answer = await api.call(oidc_client_calls.update_client, project_id, client_id, **given)
     return Output(answer, lambda: _show_client(answer, "Changed"))
 
 
 @api_command(commands, "regenerate")
 async def regenerate_client_secret(
-    api: DeveloperCalls, project_id: ProjectId, client_id: ClientId, *, yes: Yes = False
+    api: CallRunner, project_id: ProjectId, client_id: ClientId, *, yes: Yes = False
 ) -> Output:
     """Replace the secret of a client and print it. The old one stops working immediately."""
     confirm(f"Replace the secret of {client_id}? The current one stops working immediately.", yes=yes)
-    answer = await api.call("POST", ["projects", project_id, "clients", client_id, "regenerate"])
+    answer = await api.call(oidc_client_calls.regenerate_client_secret, project_id, client_id)
 
     def show() -> None:
         typer.echo(f"Replaced the secret of {client_id}.")
@@ -102,8 +102,8 @@ async def regenerate_client_secret(
 
 
 @api_command(commands, "delete")
-async def delete_client(api: DeveloperCalls, project_id: ProjectId, client_id: ClientId, *, yes: Yes = False) -> Output:
+async def delete_client(api: CallRunner, project_id: ProjectId, client_id: ClientId, *, yes: Yes = False) -> Output:
     """Delete a client. Applications that use it can no longer sign users in."""
     confirm(f"Delete {client_id}? Applications that use it can no longer sign users in.", yes=yes)
-    answer = await api.call("DELETE", ["projects", project_id, "clients", client_id])
+    answer = await api.call(oidc_client_calls.delete_client, project_id, client_id)
     return Output(answer, lambda: typer.echo(f"Deleted {client_id}."))

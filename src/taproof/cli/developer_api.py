@@ -8,34 +8,34 @@ this process and acts for a developer, without HTTP (`runtime/operator_api.py`).
 import asyncio
 import contextlib
 import inspect
-import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
-from urllib.parse import quote, unquote, urlencode
+from functools import partial
+from typing import Annotated, Any, Concatenate, Final, ParamSpec, cast
 
 import typer
 
 from taproof.cli.command import STORE, AsJson, Given, NoDatabase, command, load, require_database
 from taproof.cli.credentials import CredentialsUnusable, open_credentials
-from taproof.cli.output import print_json
-from taproof.cli.remote import Answer, ServiceUnusable, open_remote, signed_in_service
+from taproof.cli.output import Column, print_items, print_json, print_next_page
+from taproof.cli.remote import Receive, call_failed, open_remote, signed_in_service
 from taproof.config.settings import InvalidSettings
 from taproof.core.accounts import Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeveloperNotFound, InvalidRequest, ProjectNotFound, TaproofError
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
+from taproof.sdk.api_errors import TaproofApiError
+from taproof.sdk.exchange import Call, CallResult, HttpResponse, Request, Service
+from taproof.sdk.retries import document
 from taproof.service.developers import Developers
 from taproof.storage.protocol import Storage
 
+P = ParamSpec("P")
+_Send = Callable[[Request, Receive | None], Awaitable[CallResult]]
+
 API_SETTINGS: Final = (*STORE, "master_key")
-_PREFIX: Final = "/api/v1/dev"
-_ANSWER_LIMIT: Final = 64 * 1024 * 1024
-"""The maximum length of an answer, in bytes: the list of 1,000 projects."""
-_ITEMS: Final = 10_000
-"""The maximum number of objects in a list. A service has at most 1,000 projects for a developer, and pages of 200."""
 _WHERE: Final = "Where"
 """The group of these options in `--help`."""
 
@@ -65,18 +65,10 @@ DeveloperEmail = Annotated[
 ]
 
 
-class Refused(TaproofError, code="refused"):
-    """The developer API refused a call; the sentence is the API's own."""
-
-
 class NotConfirmed(TaproofError, code="not_confirmed"):
     """The question of a command was not answered with yes."""
 
     sentence = "Nothing was changed. To skip the question, add --yes."
-
-
-Receive = Callable[[bytes], object]
-_SendCall = Callable[[str, str, dict[str, Any] | None, Receive | None], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,54 +79,50 @@ class Output:
     show: Callable[[], None]
 
 
-class DeveloperCalls:
-    """Calls the developer API. `send` makes one call; `address` is the service, or "" for the local database."""
+class CallRunner:
+    """Runs the SDK's calls on a service or on the local database. `send` sends the request of a call."""
 
-    def __init__(self, send: _SendCall, address: str = "") -> None:
+    def __init__(self, service: Service, send: _Send) -> None:
+        self._service = service
         self._send = send
-        self._address = address
 
     async def call(
-        self,
-        method: str,
-        path: Sequence[str],
-        body: dict[str, Any] | None = None,
-        *,
-        receive: Receive | None = None,
-        **query: Any,
+        self, call: Callable[Concatenate[Service, P], Call[Any]], /, *args: P.args, **kwargs: P.kwargs
     ) -> dict[str, Any]:
-        """Make one call and return the JSON of its answer.
-
-        Args:
-            method: the HTTP method.
-            path: the parts of the path below `/api/v1/dev`, such as `("projects", project_id)`.
-            body: the fields of the body, if it has one.
-            receive: is given the answer in pieces, however long it is. The result is then {}.
-            query: the fields of the query; those that are None are left out.
+        """Make a call without retries, and return the JSON of its response. The types of its fields are checked.
 
         Raises:
-            InvalidRequest: a part of the path cannot be an id.
-            Refused: the API answered with an error.
-            ServiceUnusable: there was no usable answer.
+            InvalidRequest: an argument is not valid.
+            CallFailed: the API answered with an error, or there was no usable answer.
         """
-        if not all(part.strip(".") for part in path):  # HTTP removes such parts, so the call would be another one.
-            raise InvalidRequest("An id must not be empty, and must contain more than dots.")
-        target = _PREFIX + "".join(f"/{quote(part, safe='')}" for part in path)
-        fields = {name: value for name, value in query.items() if value is not None}
-        answer = await self._send(method, f"{target}?{urlencode(fields)}" if fields else target, body, receive)
-        if answer.status == 200 and receive is None and not answer.body:  # No call answers {}: this is another program.
-            raise ServiceUnusable(f"{self._address or 'The service'} does not answer like a Taproof service.")
-        if answer.status == 200:
-            return answer.body
-        if answer.code == "invalid_access_token" and self._address:
-            raise Refused(f"{answer.sentence} To sign in again: taproof login {self._address}")
-        raise Refused(answer.sentence)
+        return await self.run(lambda service: call(service, *args, **kwargs))
+
+    async def run(self, begin: Callable[[Service], Call[Any]], receive: Receive | None = None) -> dict[str, Any]:
+        """Do the same with the call that `begin` returns.
+
+        `receive` is given the body of a successful response in pieces, however long it is. The result is then {}.
+        """
+        try:
+            call = begin(self._service)
+            request = cast("Request", next(call))
+        except ValueError as error:
+            raise InvalidRequest(str(error)) from None
+        outcome = await self._send(request, receive)
+        if receive is not None and isinstance(outcome, HttpResponse) and outcome.status == 200:
+            return {}
+        try:
+            answer = document(self._service, outcome)
+            with contextlib.suppress(StopIteration):
+                call.send(outcome)  # Checks the types of the fields.
+        except TaproofApiError as error:
+            raise call_failed(self._service.address, error) from None
+        return answer
 
 
 @contextlib.asynccontextmanager
 async def open_developer_api(
     given: Given, service: str | None, developer: str | None, project_id: str | None = None
-) -> AsyncIterator[DeveloperCalls]:
+) -> AsyncIterator[CallRunner]:
     """Open the developer API of a service, or that of the local database if `service` is None.
 
     `developer` is the e-mail address of the developer to act for, and `project_id` the project of the command, if any.
@@ -143,15 +131,8 @@ async def open_developer_api(
         if developer is not None:
             raise InvalidSettings(["Leave out --developer: with --service, commands act for the developer signed in."])
         address, credential = signed_in_service(open_credentials(), service)
-        with open_remote(address) as remote:
-
-            async def send_to_service(
-                method: str, path: str, body: dict[str, Any] | None, receive: Receive | None
-            ) -> Answer:
-                bearer = credential.access_token
-                return remote.call(method, path, body, bearer=bearer, answer_limit=_ANSWER_LIMIT, receive=receive)
-
-            yield DeveloperCalls(send_to_service, address)
+        with open_remote(address, credential.access_token) as remote:
+            yield CallRunner(remote.service, lambda *sent: asyncio.to_thread(remote.send, *sent))
         return
 
     settings = load(given)
@@ -164,11 +145,7 @@ async def open_developer_api(
         return await _acting_developer(storage, developer, project_id)
 
     async with open_operator_api(settings, choose) as app:
-
-        async def send_to_app(method: str, path: str, body: dict[str, Any] | None, receive: Receive | None) -> Answer:
-            return await _answer_of(app, method, path, body, receive)
-
-        yield DeveloperCalls(send_to_app)
+        yield CallRunner(Service(address="", access_token=""), partial(_answer_of, app))
 
 
 @contextlib.asynccontextmanager
@@ -210,27 +187,27 @@ async def _acting_developer(storage: Storage, email: str | None, project_id: str
     raise InvalidSettings([several])
 
 
-async def _answer_of(app: Any, method: str, path: str, body: dict[str, Any] | None, pass_on: Receive | None) -> Answer:
-    """Make one call to an ASGI application. `pass_on` is given the body of a successful response."""
-    content = b"" if body is None else json.dumps(body).encode()
-    path, _, query = path.partition("?")
+async def _answer_of(app: Any, request: Request, pass_on: Receive | None) -> HttpResponse:
+    """Send a request to an ASGI application. `pass_on` is given the body of a successful response."""
+    content = request.content() or b""
+    path, _, query = request.path.partition("?")
+    headers = {"host": "localhost", "content-length": str(len(content)), **request.headers}
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
-        "method": method,
+        "method": request.method,
         "scheme": "http",
-        "path": unquote(path),
+        "path": path,
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(b"host", b"localhost"), (b"content-length", b"%d" % len(content))]
-        + ([] if body is None else [(b"content-type", b"application/json")]),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
         "client": None,
         "server": None,
         "state": {},
     }
-    status, code, received = 0, "", bytearray()
+    status, received, body = 0, {}, bytearray()
 
     requests = [{"type": "http.request", "body": content, "more_body": False}]
 
@@ -240,17 +217,17 @@ async def _answer_of(app: Any, method: str, path: str, body: dict[str, Any] | No
         return requests.pop()
 
     async def send(message: dict[str, Any]) -> None:
-        nonlocal status, code
+        nonlocal status, received
         if message["type"] == "http.response.start":
             status = message["status"]
-            code = dict(message["headers"]).get(b"x-error-code", b"").decode()
+            received = {name.decode(): value.decode() for name, value in message["headers"]}
         elif pass_on is not None and status == 200:
             pass_on(message.get("body", b""))
         else:
-            received.extend(message.get("body", b""))
+            body.extend(message.get("body", b""))
 
     await app(scope, receive, send)
-    return Answer("", status, code, json.loads(received or b"{}"))
+    return HttpResponse(status, received, bytes(body))
 
 
 def api_command(commands: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -283,26 +260,22 @@ def api_command(commands: typer.Typer, name: str, *settings: str) -> Callable[[C
     return add
 
 
+def list_output(answer: Mapping[str, Any], field: str, columns: Mapping[str, Column], *, empty: str) -> Output:
+    """Return the result of a command that lists the objects in a field of an answer."""
+
+    def show() -> None:
+        print_items(columns, answer[field], empty=empty)
+        print_next_page(answer)
+
+    return Output(answer, show)
+
+
 def print_output(output: Output, *, as_json: bool) -> None:
     """Print the result of a command for programs or for people."""
     if as_json:
         print_json(output.fields)
     else:
         output.show()
-
-
-def items_of(answer: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
-    """Return the list of objects in a field of an answer.
-
-    Raises:
-        ServiceUnusable: there is none, or it is too long. A remote address may belong to another program.
-    """
-    items = answer.get(field)
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ServiceUnusable(f"The service does not answer like a Taproof service: {field} is missing.")
-    if len(items) > _ITEMS:
-        raise ServiceUnusable(f"The service does not answer like a Taproof service: {field} has too many items.")
-    return items
 
 
 def confirm(question: str, *, yes: bool) -> None:

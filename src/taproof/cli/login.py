@@ -7,7 +7,8 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, cast
 from urllib.parse import urlsplit
 
 import typer
@@ -17,9 +18,9 @@ from taproof.cli.credentials import Credential, CredentialsUnusable, open_creden
 from taproof.cli.output import print_json
 from taproof.cli.remote import (
     WAIT,
-    Answer,
+    CallFailed,
     RemoteService,
-    ServiceUnusable,
+    call_failed,
     open_remote,
     service_address,
     signed_in_service,
@@ -28,13 +29,24 @@ from taproof.core.errors import TaproofError
 from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
+from taproof.sdk.api_errors import (
+    ConnectionFailed,
+    RateLimited,
+    ServiceUnavailable,
+    TaproofApiError,
+    UnexpectedAnswer,
+)
+from taproof.sdk.developer_calls import delete_access_token
+from taproof.sdk.exchange import Request
+from taproof.sdk.reading import read
 
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _SESSION_TOKEN: Final = re.compile(r"\?start=([A-Za-z0-9_-]{43})\Z")
+_LINK_LIMIT: Final = 2_000
 _DAY: Final = 86_400
 """Seconds."""
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
-_ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
+_NOT_VALID: Final = frozenset({"invalid_access_token", "access_token_not_found"})
 """The error codes of a service for an access token that is already revoked or expired."""
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
 _RUN_AGAIN: Final = "Run taproof login again."
@@ -62,15 +74,15 @@ def login(_given: Given, url: _Url, *, as_json: AsJson = False) -> None:
     address = service_address(url)
     credentials = open_credentials()
     before = credentials.read().get(address)
-    with open_remote(address) as service:
-        got, days = _sign_in(service, address, as_json=as_json)
+    with open_remote(address) as remote:
+        got, days = _sign_in(remote, as_json=as_json)
         try:
             credentials.replace(address, got)
         except CredentialsUnusable:
-            _revoke_quietly(service, got)
+            _revoke_quietly(remote, got)
             raise
         if before is not None:
-            _revoke_quietly(service, before)
+            _revoke_quietly(remote, before)
     if as_json:
         print_json(_fields(address, got) | {"expires_in_days": days})
         return
@@ -89,14 +101,17 @@ def logout(_given: Given, url: _KnownUrl = None, *, as_json: AsJson = False) -> 
     """
     credentials = open_credentials()
     address, known = signed_in_service(credentials, url)
-    with open_remote(address) as service:
-        answer = _revoke(service, known)
-    is_revoked = answer.status == 200 and answer.body.get("deleted") is True
-    if not is_revoked and answer.code not in _ENDED:
-        raise ServiceUnusable(
-            f"{address} did not revoke the access token: {answer.sentence} You are still signed in. Try again later, "
-            f"or remove the token from {credentials.file}."
-        )
+    is_revoked = True
+    with open_remote(address) as remote:
+        try:
+            _revoke(remote, known)
+        except TaproofApiError as error:
+            if error.code not in _NOT_VALID:
+                raise CallFailed(
+                    f"{call_failed(address, error, 'did not revoke the access token').sentence} You are still signed "
+                    f"in. Try again later, or remove the token from {credentials.file}."
+                ) from None
+            is_revoked = False
     credentials.replace(address, None)
     if as_json:
         print_json({"service": address, "revoked": is_revoked})
@@ -122,36 +137,58 @@ def _fields(address: str, known: Credential) -> dict[str, str]:
     return {"service": address, "email": known.email, "token_id": known.token_id}
 
 
-def _revoke_quietly(service: RemoteService, lost: Credential) -> None:
+def _revoke_quietly(remote: RemoteService, lost: Credential) -> None:
     """Try to revoke a token that is about to be lost. It may already be invalid, so a failure is ignored."""
-    with contextlib.suppress(ServiceUnusable):
-        _revoke(service, lost)
+    with contextlib.suppress(TaproofApiError):
+        _revoke(remote, lost)
 
 
-def _revoke(service: RemoteService, ended: Credential) -> Answer:
+def _revoke(remote: RemoteService, ended: Credential) -> None:
     """Revoke this token only. The tokens that were created with it belong to programs, and stay valid."""
-    return service.call("DELETE", f"/api/v1/dev/tokens/{ended.token_id}?created=keep", bearer=ended.access_token)
+    service = replace(remote.service, access_token=ended.access_token)
+    request = cast("Request", next(delete_access_token(service, ended.token_id, keep_created=True)))
+    if remote.ask(request).get("deleted") is not True:
+        raise UnexpectedAnswer("The token was not deleted.", status=200)
 
 
 # ---- signing in
 
 
-def _sign_in(service: RemoteService, address: str, *, as_json: bool) -> tuple[Credential, int]:
+@dataclass(frozen=True, slots=True)
+class _Started:
+    verification_uri_complete: str
+    device_code: str
+    match_code: str
+    expires_in: int
+    interval: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SignedIn:
+    access_token: str
+    token_id: str
+    email: str
+    expires_in: int
+
+
+def _sign_in(remote: RemoteService, *, as_json: bool) -> tuple[Credential, int]:
     """Sign in, and return the access token with the number of days that it is valid.
 
     The link is printed on stderr if stdout is for JSON.
     """
-    started = service.call("POST", "/api/v1/login", {})
-    if started.status != 200:
-        raise ServiceUnusable(f"{address} did not start a sign-in: {started.sentence}")
-    link, device_code = started.text("verification_uri_complete"), started.text("device_code")
+    address = remote.service.address
+    try:
+        started = read(_Started, remote.ask(Request(method="POST", path="/api/v1/login", body={})))
+    except TaproofApiError as error:
+        raise call_failed(address, error, "did not start a sign-in") from None
+    link, match_code = started.verification_uri_complete, started.match_code
     if not _is_link(link):
-        raise ServiceUnusable(f"{address} did not answer with a sign-in link.")
-    seconds = started.number("expires_in", 1, 3_600)
-    interval = started.number("interval", 1, 60)
-    match_code = started.text("match_code")
+        raise CallFailed(f"{address} did not answer with a sign-in link.")
     if _MATCH_CODE.fullmatch(match_code) is None:
-        raise ServiceUnusable(f"{address} did not answer with a number to tap.")
+        raise CallFailed(f"{address} did not answer with a number to tap.")
+    if min(started.expires_in, started.interval) < 0:
+        raise CallFailed(f"{address} does not answer like a Taproof service.")
+    seconds, interval = min(max(1, started.expires_in), 3_600), min(max(1, started.interval), 60)
     typer.echo(
         f"Open this link, and tap the number {match_code} in the messenger. Any other number cancels.\n", err=as_json
     )
@@ -162,45 +199,42 @@ def _sign_in(service: RemoteService, address: str, *, as_json: bool) -> tuple[Cr
         typer.echo("If the messenger does not ask you anything, send this line to the bot:\n", err=as_json)
         typer.echo(f"  /start {found[1]}\n", err=as_json)
     with _progress(f"Waiting for your tap. The link works for {seconds / 60:.0f} minutes."):
-        return _wait(service, device_code, seconds, interval)
+        return _wait(remote, started.device_code, seconds, interval)
 
 
-def _wait(service: RemoteService, device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
+def _wait(remote: RemoteService, device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
     """Poll until the sign-in is decided or its link expires. Lost connections are ignored."""
     deadline = time.monotonic() + seconds
     while True:
         asked_at = time.monotonic()
         left = max(0.0, deadline - asked_at)
+        body = {"device_code": device_code, "wait": min(WAIT, left)}
         try:
-            answer = service.call("POST", "/api/v1/login/token", {"device_code": device_code, "wait": min(WAIT, left)})
-        except ServiceUnusable:
-            if not left:
-                raise
-        else:
-            if answer.status == 200:
-                return _credential(service, answer)
-            if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
-                raise LoginFailed(f"The number was not tapped in time. {_RUN_AGAIN}")
-            if answer.code == "access_denied":
+            answer = remote.ask(Request(method="POST", path="/api/v1/login/token", body=body))
+            return _credential(remote.service.address, read(_SignedIn, answer))
+        except TaproofApiError as error:
+            if error.code == "expired_token" or (not left and error.code == "authorization_pending"):
+                raise LoginFailed(f"The number was not tapped in time. {_RUN_AGAIN}") from None
+            if error.code == "access_denied":
                 # The service names the API call to repeat; a person repeats the command.
-                raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
-            passes = answer.code == "authorization_pending" or answer.status == 429 or answer.status >= 500
-            if not passes or not left:
-                raise ServiceUnusable(f"{service.address} returned no access token: {answer.sentence}")
+                raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, visible_name(error.sentence))) from None
+            passes = isinstance(error, ConnectionFailed | RateLimited | ServiceUnavailable)
+            if not left or not (passes or error.code == "authorization_pending"):
+                raise call_failed(remote.service.address, error, "returned no access token") from None
         # The service answers immediately while it is starting, or if too many calls wait.
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
 
 
-def _credential(service: RemoteService, answer: Answer) -> tuple[Credential, int]:
-    found = Credential(answer.text("access_token"), answer.text("token_id"), answer.text("email"))
-    if not is_key(found.access_token, "tap") or _TOKEN_ID.fullmatch(found.token_id) is None:
-        raise ServiceUnusable(f"{service.address} did not answer with an access token.")
-    return found, round(answer.number("expires_in", _DAY, 3_650 * _DAY) / _DAY)
+def _credential(address: str, got: _SignedIn) -> tuple[Credential, int]:
+    if not is_key(got.access_token, "tap") or _TOKEN_ID.fullmatch(got.token_id) is None or got.expires_in < 0:
+        raise CallFailed(f"{address} did not answer with an access token.")
+    days = round(min(max(_DAY, got.expires_in), 3_650 * _DAY) / _DAY)
+    return Credential(got.access_token, got.token_id, got.email), days
 
 
 def _is_link(text: str) -> bool:
     """Return whether a link is safe to print and open. The service may be hostile."""
-    if not (text.isascii() and text.isprintable()) or " " in text:
+    if not (text.isascii() and text.isprintable()) or " " in text or len(text) > _LINK_LIMIT:
         return False
     try:
         parts = urlsplit(text)

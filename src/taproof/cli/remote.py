@@ -2,11 +2,10 @@
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import contextlib
-import math
 import platform
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -15,18 +14,19 @@ from taproof.cli.credentials import Credential, Credentials
 from taproof.core.errors import TaproofError
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
-from taproof.sdk.exchange import NoResponse, Request, Service
-from taproof.sdk.reading import json_object
+from taproof.sdk.api_errors import TaproofApiError, UnexpectedAnswer
+from taproof.sdk.exchange import CallResult, Request, Service
+from taproof.sdk.retries import document
 
 if TYPE_CHECKING:
     from taproof.sdk.blocking_http import BlockingHttp
+
+Receive = Callable[[bytes], object]
 
 WAIT: Final = 25
 """Seconds that one call waits for the tap."""
 _SECONDS: Final = WAIT + 15
 _DOWNLOAD_SECONDS: Final = 3_600
-_ANSWER_LIMIT: Final = 64 * 1024
-_TEXT_LIMIT: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
 """The address appears in commands to paste, so it must not contain characters that a shell interprets."""
 _SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linux", "Windows": "Windows NT 10.0"}
@@ -42,8 +42,8 @@ class NoServiceAddress(TaproofError, code="no_service_address"):
     )
 
 
-class ServiceUnusable(TaproofError, code="service_unusable"):
-    """The service returned no usable answer."""
+class CallFailed(TaproofError, code="call_failed"):
+    """The service refused a call, in its own words, or returned no usable answer."""
 
 
 class NotLoggedIn(TaproofError, code="not_logged_in"):
@@ -53,90 +53,57 @@ class NotLoggedIn(TaproofError, code="not_logged_in"):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The response of a service; `body` is {} if the response is not a JSON object."""
-
-    address: str
-    status: int
-    code: str
-    body: dict[str, Any]
-
-    @property
-    def sentence(self) -> str:
-        """The service's own error message, made safe to print."""
-        said = visible_name(str(self.body.get("error", ""))[:_TEXT_LIMIT])
-        return said or f"HTTP status {self.status}. Is this the address of a Taproof service?"
-
-    def text(self, field: str) -> str:
-        """Return a text of the answer. Raises ServiceUnusable if there is none."""
-        value = self.body.get(field)
-        if not isinstance(value, str) or not value or len(value) > _TEXT_LIMIT:
-            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service: {field} is missing.")
-        return value
-
-    def number(self, field: str, least: float, most: float) -> float:
-        """Return a number of the answer, limited to a range. Raises ServiceUnusable if there is none."""
-        value = self.body.get(field)
-        # json.loads accepts NaN and Infinity. Every comparison with NaN is false.
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service: {field} is missing.")
-        return min(max(value, least), most)
-
-
-@dataclass(frozen=True, slots=True)
 class RemoteService:
-    """Calls one service. Its answers are read up to a limit, redirects are not followed, and no proxy is used."""
+    """Sends requests to one service. Responses are read up to a limit, and redirects are not followed."""
 
-    address: str
+    service: Service
     http: "BlockingHttp"
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None = None,
-        *,
-        bearer: str | None = None,
-        answer_limit: int = _ANSWER_LIMIT,
-        receive: Callable[[bytes], object] | None = None,
-    ) -> Answer:
-        """Make one call. `receive` is given the body of a successful response in pieces, for at most an hour.
+    def send(self, request: Request, receive: Receive | None = None) -> CallResult:
+        """Send a request. `receive` is given the body of a successful response in pieces, for at most an hour."""
+        if receive is None:
+            return self.http.send(replace(request, seconds=_SECONDS))
+        return self.http.download(replace(request, seconds=_DOWNLOAD_SECONDS), receive)
+
+    def ask(self, request: Request) -> dict[str, Any]:
+        """Send a request, and return the JSON of the response.
 
         Raises:
-            ServiceUnusable: there was no response, it broke off, or it is too long.
+            TaproofApiError: the service answered with an error, or there was no usable answer.
         """
-        seconds = _SECONDS if receive is None else _DOWNLOAD_SECONDS
-        request = Request(
-            method=method, path=path, bearer=bearer, body=body, seconds=seconds, answer_limit=answer_limit
-        )
-        outcome = self.http.send(request) if receive is None else self.http.download(request, receive)
-        if isinstance(outcome, NoResponse):
-            raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
-        if outcome.body is None:
-            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service.")
-        code = outcome.headers.get("x-error-code", "")
-        return Answer(self.address, outcome.status, code, json_object(outcome.body))
+        return document(self.service, self.send(request))
+
+
+def call_failed(address: str, error: TaproofApiError, what: str = "") -> CallFailed:
+    """Return the error of a command whose call failed. `what` says what the service did not do."""
+    if isinstance(error, UnexpectedAnswer):
+        return CallFailed(f"{address} does not answer like a Taproof service.")
+    sentence = visible_name(error.sentence)
+    if what and error.status is not None:
+        sentence = f"{address} {what}: {sentence}"
+    elif error.code == "invalid_access_token":
+        sentence += f" To sign in again: taproof login {address}"
+    return CallFailed(sentence)
 
 
 @contextlib.contextmanager
-def open_remote(address: str) -> Iterator[RemoteService]:
+def open_remote(address: str, access_token: str | None = None) -> Iterator[RemoteService]:
     """Yield a service to call, and close its connections afterwards.
 
     Raises:
-        ServiceUnusable: the environment names a proxy that is not an HTTP proxy.
+        CallFailed: the environment names a proxy that is not an HTTP proxy.
     """
     from taproof.sdk.blocking_http import BlockingHttp
     from taproof.sdk.environment_proxy import UnusableProxy
 
+    service = Service(address=address, access_token=access_token)
     user_agent = f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"
     try:
-        http = BlockingHttp(Service(address=address), user_agent=user_agent)
+        http = BlockingHttp(service, user_agent=user_agent)
     except UnusableProxy as error:
-        raise ServiceUnusable(str(error)) from None
-    try:
-        yield RemoteService(address, http)
-    finally:
-        http.close()
+        raise CallFailed(str(error)) from None
+    with contextlib.closing(http):
+        yield RemoteService(service, http)
 
 
 def service_address(url: str) -> str:

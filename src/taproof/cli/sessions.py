@@ -1,12 +1,16 @@
 """`taproof sessions`: the sign-in sessions of projects."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
 
 from taproof.cli.command import group
-from taproof.cli.developer_api import Cursor, DeveloperCalls, Limit, Output, api_command, items_of
-from taproof.cli.output import Column, print_fields, print_items, print_next_page
+from taproof.cli.developer_api import CallRunner, Cursor, Limit, Output, api_command, list_output
+from taproof.cli.output import Column, print_fields
+from taproof.core.clock import SECOND
+from taproof.http.instants import read_instant
+from taproof.sdk import developer_calls
 
 commands: Final = group("sessions", "Look up sign-in sessions.")
 
@@ -15,9 +19,13 @@ def _option(metavar: str, meaning: str, *flag: str) -> Any:
     return typer.Option(*flag, metavar=metavar, show_default=False, help=meaning)
 
 
+def _time(given: str | None, field: str) -> datetime | None:
+    return None if given is None else datetime.fromtimestamp(read_instant(given, field) / SECOND, UTC)
+
+
 @api_command(commands, "list")
 async def list_sessions(
-    api: DeveloperCalls,
+    api: CallRunner,
     *,
     project_id: Annotated[
         str | None, _option("PROJECT_ID", "Only this project. Default: all of the developer's projects.", "--project")
@@ -34,8 +42,12 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> Output:
     """List sessions, newest first."""
-    query: dict[str, Any] = {"status": status, "messenger_id": user, "since": since, "until": until}
-    answer = await api.call("GET", ["sessions"], project_id=project_id, limit=limit, cursor=cursor, **query)
+    period = {"since": _time(since, "since"), "until": _time(until, "until")}
+    answer = await api.run(
+        lambda service: developer_calls.list_sessions(
+            service, project_id=project_id, status=status, messenger_id=user, page_size=limit, **period
+        ).page(cursor)
+    )
     columns: dict[str, Column] = {
         "id": "id",
         "project": "project_name",
@@ -45,19 +57,14 @@ async def list_sessions(
         "created": "created_at",
         "confirmed": "confirmed_at",
     }
-
-    def show() -> None:
-        print_items(columns, items_of(answer, "sessions"), empty="There are no such sessions.")
-        print_next_page(answer)
-
-    return Output(answer, show)
+    return list_output(answer, "sessions", columns, empty="There are no such sessions.")
 
 
 @api_command(commands, "show")
 async def read_session(
-    api: DeveloperCalls,
+    api: CallRunner,
     session_id: Annotated[str, typer.Argument(metavar="SESSION_ID", help="The id that `sessions list` shows: sess_…")],
 ) -> Output:
     """Show one session. Its token is not shown."""
-    answer = await api.call("GET", ["sessions", session_id])
+    answer = await api.call(developer_calls.read_session, session_id)
     return Output(answer, lambda: print_fields(answer))

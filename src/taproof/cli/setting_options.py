@@ -39,21 +39,20 @@ def with_settings(definition: type, *others: str) -> Callable[[Callable[..., Any
 
 
 def given_settings(definition: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the body: the options that were given. A list of empty strings empties the setting.
+    """Return the settings from the values of their options. A list of empty strings empties the setting.
 
     Raises:
         InvalidRequest: a file cannot be read, or is not JSON.
     """
-    body = {name: value for name, value in values.items() if value is not None}
+    given = {}
     for name, each in described(definition).items():
-        value = body.pop(_parameter(name, each), None)
+        value = values.get(_parameter(name, each))
         if isinstance(value, list):
             value = [item for item in value if item]
         elif value is not None and each.field.option.from_file:
             value = _read_text(value).strip() if required_kind(each.kind) is str else _read_json(value)
-        if value is not None:
-            body[name] = value
-    return body
+        given[name] = value
+    return given
 
 
 def _parameter(name: str, described_field: Described) -> str:

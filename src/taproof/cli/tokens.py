@@ -1,16 +1,18 @@
 """`taproof tokens`: the access tokens of developers."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
 
 from taproof.cli.command import group
-from taproof.cli.developer_api import DeveloperCalls, Output, Yes, api_command, confirm, items_of
-from taproof.cli.output import Column, print_fields, print_items, print_secrets
-from taproof.core.clock import DAY, iso8601, system_clock
+from taproof.cli.developer_api import CallRunner, Output, Yes, api_command, confirm, list_output
+from taproof.cli.output import Column, print_fields, print_secrets
+from taproof.core.clock import DAY, SECOND, system_clock
 from taproof.core.errors import AccessTokenNotFound
 from taproof.core.names import visible_name
 from taproof.core.rights import SCOPES
+from taproof.sdk import developer_calls
 
 commands: Final = group("tokens", "Manage the access tokens of developers.")
 
@@ -26,9 +28,9 @@ def _check_scopes(given: list[str] | None) -> list[str]:
 
 
 @api_command(commands, "list")
-async def list_tokens(api: DeveloperCalls) -> Output:
+async def list_tokens(api: CallRunner) -> Output:
     """List a developer's access tokens, newest first. The tokens themselves are not shown."""
-    answer = await api.call("GET", ["tokens"])
+    answer = await api.call(developer_calls.list_access_tokens)
     columns: dict[str, Column] = {
         "id": "id",
         "name": "name",
@@ -38,14 +40,14 @@ async def list_tokens(api: DeveloperCalls) -> Output:
         "expires": lambda token: token.get("expires_at") or "never",
     }
     empty = "There are no access tokens. Create one with: taproof tokens create"
-    return Output(answer, lambda: print_items(columns, items_of(answer, "tokens"), empty=empty))
+    return list_output(answer, "tokens", columns, empty=empty)
 
 
 @api_command(commands, "show")
-async def read_token(api: DeveloperCalls, token_id: TokenId) -> Output:
+async def read_token(api: CallRunner, token_id: TokenId) -> Output:
     """Show what is known about an access token. The token itself is not shown."""
-    tokens = items_of(await api.call("GET", ["tokens"]), "tokens")
-    found = next((each for each in tokens if each.get("id") == token_id), None)
+    answer = await api.call(developer_calls.list_access_tokens)
+    found = next((each for each in answer["tokens"] if each["id"] == token_id), None)
     if found is None:
         raise AccessTokenNotFound
     return Output(found, lambda: print_fields(found))
@@ -53,7 +55,7 @@ async def read_token(api: DeveloperCalls, token_id: TokenId) -> Output:
 
 @api_command(commands, "create")
 async def create_token(
-    api: DeveloperCalls,
+    api: CallRunner,
     *,
     name: Annotated[str, typer.Option(help="A name that says what the token is for.")] = "command line",
     expires_days: Annotated[
@@ -74,24 +76,25 @@ async def create_token(
 
     On a service, it expires with the token of `taproof login` at the latest.
     """
-    body = {
-        "name": name,
-        **({} if expires_days is None else {"expires_at": iso8601(system_clock() + expires_days * DAY)}),
-        **({"scopes": [known for known in SCOPES if known in scope]} if scope else {}),
-    }
-    answer = await api.call("POST", ["tokens"], body)
+    until = None if expires_days is None else system_clock() + expires_days * DAY
+    answer = await api.call(
+        developer_calls.create_access_token,
+        name,
+        expires_at=None if until is None else datetime.fromtimestamp(until / SECOND, UTC),
+        scopes=[known for known in SCOPES if known in scope] if scope else None,
+    )
 
     def show() -> None:
         until = f"until {answer['expires_at']}" if answer.get("expires_at") else "until it is revoked"
-        typer.echo(visible_name(f"Created {answer.get('id')}, valid {until}."))
-        print_secrets([("Access token", visible_name(str(answer.get("access_token", ""))))])
+        typer.echo(visible_name(f"Created {answer['id']}, valid {until}."))
+        print_secrets([("Access token", visible_name(answer["access_token"]))])
 
     return Output(answer, show)
 
 
 @api_command(commands, "revoke")
 async def revoke_token(
-    api: DeveloperCalls,
+    api: CallRunner,
     token_id: TokenId,
     *,
     keep_created: Annotated[
@@ -102,5 +105,5 @@ async def revoke_token(
     """Permanently revoke an access token and all tokens created with it."""
     more = "" if keep_created else " and all tokens created with it"
     confirm(f"Permanently revoke {token_id}{more}?", yes=yes)
-    answer = await api.call("DELETE", ["tokens", token_id], created="keep" if keep_created else None)
+    answer = await api.call(developer_calls.delete_access_token, token_id, keep_created=keep_created)
     return Output(answer, lambda: typer.echo(f"Revoked {token_id}{more}."))

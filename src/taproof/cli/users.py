@@ -12,8 +12,8 @@ import typer
 from taproof.cli.command import AsJson, Given, command, group, load, open_encrypted_store, open_store
 from taproof.cli.developer_api import (
     API_SETTINGS,
+    CallRunner,
     Cursor,
-    DeveloperCalls,
     DeveloperEmail,
     Limit,
     Output,
@@ -22,16 +22,17 @@ from taproof.cli.developer_api import (
     Yes,
     api_command,
     confirm,
-    items_of,
+    list_output,
     offer_services,
     open_developer_api,
 )
-from taproof.cli.output import Column, print_items, print_json, print_next_page
-from taproof.cli.remote import ServiceUnusable
+from taproof.cli.output import Column, print_items, print_json
+from taproof.cli.remote import CallFailed
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 from taproof.core.names import visible_name
+from taproof.sdk import developer_calls, user_calls
 from taproof.service.erasure import Erasure, checked_messenger_id
 
 _NOT_ASCII: Final = re.compile(r"[^\n\x20-\x7e]+")
@@ -53,9 +54,9 @@ MessengerId = Annotated[str, typer.Argument(metavar="MESSENGER_ID", help="The us
 
 
 @api_command(commands, "list")
-async def list_users(api: DeveloperCalls, project_id: ProjectId, *, limit: Limit = 50, cursor: Cursor = None) -> Output:
+async def list_users(api: CallRunner, project_id: ProjectId, *, limit: Limit = 50, cursor: Cursor = None) -> Output:
     """List the users who signed in to a project, the latest sign-in first."""
-    answer = await api.call("GET", ["projects", project_id, "users"], limit=limit, cursor=cursor)
+    answer = await api.run(lambda service: user_calls.list_users(service, project_id, page_size=limit).page(cursor))
     columns: dict[str, Column] = {
         "id": "messenger_id",
         "name": "messenger_name",
@@ -65,18 +66,17 @@ async def list_users(api: DeveloperCalls, project_id: ProjectId, *, limit: Limit
         "sign-ins": "sign_ins",
         "reports": "reports",
     }
-
-    def show() -> None:
-        print_items(columns, items_of(answer, "users"), empty="Nobody has signed in to this project yet.")
-        print_next_page(answer)
-
-    return Output(answer, show)
+    return list_output(answer, "users", columns, empty="Nobody has signed in to this project yet.")
 
 
 @api_command(commands, "show")
-async def read_user(api: DeveloperCalls, project_id: ProjectId, messenger_id: MessengerId) -> Output:
+async def read_user(api: CallRunner, project_id: ProjectId, messenger_id: MessengerId) -> Output:
     """Show the sessions of a user in a project, newest first: the 50 latest."""
-    answer = await api.call("GET", ["sessions"], project_id=project_id, messenger_id=messenger_id)
+    answer = await api.run(
+        lambda service: developer_calls.list_sessions(service, project_id=project_id, messenger_id=messenger_id).page(
+            None
+        )
+    )
     columns: dict[str, Column] = {
         "id": "id",
         "status": "status",
@@ -86,7 +86,7 @@ async def read_user(api: DeveloperCalls, project_id: ProjectId, messenger_id: Me
         "confirmed": "confirmed_at",
     }
     empty = f"The user {messenger_id} has not signed in to this project."
-    return Output(answer, lambda: print_items(columns, items_of(answer, "sessions"), empty=empty))
+    return Output(answer, lambda: print_items(columns, answer["sessions"], empty=empty))
 
 
 @command(commands, "export", *API_SETTINGS)
@@ -109,7 +109,7 @@ async def export_user(
     printer = _ExportPrinter()
     if service is not None or developer is not None:
         async with open_developer_api(given, service, developer) as api:
-            await api.call("GET", ["users", messenger_id], receive=printer.print)
+            await api.run(lambda service: user_calls.export_user(service, messenger_id), printer.print)
     else:
         async with offer_services(), open_encrypted_store(load(given)) as (storage, encryptor):
             async for text in UserExports(storage, encryptor, system_clock).export_everywhere(messenger_id):
@@ -140,7 +140,7 @@ async def erase_user(
         where = "in your projects" if developer is None else f"in the projects of {developer}"
         async with open_developer_api(given, service, developer) as api:
             confirm(_question(messenger_id, where), yes=yes)
-            answer = await api.call("DELETE", ["users", messenger_id])
+            answer = await api.call(user_calls.erase_user, messenger_id)
     else:
         answer = await _erase_everywhere(given, messenger_id, yes=yes)
     if as_json:
@@ -173,14 +173,14 @@ class _ExportPrinter:
         """Print the next piece.
 
         Raises:
-            ServiceUnusable: the first pieces are not the beginning of an export. Nothing was printed.
+            CallFailed: the first pieces are not the beginning of an export. Nothing was printed.
         """
         text = self._held + _NOT_ASCII.sub(_escaped, self._decode(piece))
         if not self._begun and len(text) < len(_BEGIN):
             self._held = text
             return
         if not self._begun and not text.startswith(_BEGIN):
-            raise ServiceUnusable("The service does not answer like a Taproof service: this is not an export.")
+            raise CallFailed("The service does not answer like a Taproof service: this is not an export.")
         self._held, self._begun = "", True
         typer.echo(text, nl=False)
         self._last_line = (self._last_line + text).splitlines(keepends=True)[-1][-len(_BEGIN) :]
@@ -189,11 +189,11 @@ class _ExportPrinter:
         """Check that nothing is missing.
 
         Raises:
-            ServiceUnusable: this was not an export.
+            CallFailed: this was not an export.
             ExportIncomplete: it broke off.
         """
         if not self._begun:
-            raise ServiceUnusable("The service does not answer like a Taproof service: this is not an export.")
+            raise CallFailed("The service does not answer like a Taproof service: this is not an export.")
         if self._last_line != last_line:
             raise ExportIncomplete
 

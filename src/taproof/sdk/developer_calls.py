@@ -32,6 +32,8 @@ from taproof.sdk.results import (
 
 T = TypeVar("T")
 
+_PROJECTS_LIMIT: Final = 64 * ANSWER_LIMIT
+"""Maximum size of the list of projects, in bytes: there can be 2,000, each with lists of URLs and texts."""
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 """Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 
@@ -43,7 +45,8 @@ def read_account(service: Service) -> Call[Account]:
 
 def list_projects(service: Service) -> Call[list[Project]]:
     """Return all of your projects, oldest first."""
-    return read_list(Project, (yield from ask_developer_api(service, "GET", "/projects")), "projects")
+    answer = yield from ask_developer_api(service, "GET", "/projects", answer_limit=_PROJECTS_LIMIT)
+    return read_list(Project, answer, "projects")
 
 
 def create_project(service: Service, name: str, **settings: Unpack[ProjectSettings]) -> Call[CreatedProject]:

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from taproof.cli.command import STORE, Given, command, group, load, open_encrypted_store
-from taproof.cli.developer_api import offer_services
+from taproof.cli.command import Given, command, group, load
+from taproof.cli.developer_api import API_SETTINGS, open_developer_api
 from taproof.cli.help import SELDOM
-from taproof.cli.webhooks.secrets import (
-    ServiceUrl,
-    given_secrets,
-    require_project_id,
-    service_secrets,
-    stored_secrets,
-)
+from taproof.cli.webhooks.secrets import ServiceUrl, given_secrets, project_secrets, require_project_id
 from taproof.config.settings import InvalidSettings, local_address
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import iso8601, system_clock
@@ -38,7 +32,7 @@ _HTTPS_ONLY: Final = (
 )
 
 
-@command(commands, "listen", *STORE, "master_key")
+@command(commands, "listen", *API_SETTINGS)
 async def listen(
     given: Given,
     *,
@@ -123,12 +117,9 @@ async def listen(
     async with contextlib.AsyncExitStack() as stack:
         if project is None:
             read_secrets = given_secrets(secret_file or "")
-        elif service is not None:
-            read_secrets = service_secrets(service, project)
         else:
-            async with offer_services():
-                storage, encryptor = await stack.enter_async_context(open_encrypted_store(settings))
-            read_secrets = stored_secrets(storage, encryptor, project)
+            api = await stack.enter_async_context(open_developer_api(given, service, None, project))
+            read_secrets = functools.partial(project_secrets, api, project)
         await read_secrets()  # Report an error in the secrets now, not at the first event.
         forward = None
         if forward_to is not None:

@@ -1,27 +1,19 @@
-"""Read webhook secrets from a service, the local database, or a file."""
+"""Read webhook secrets from the developer API or a file."""
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
-import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from taproof.cli.credentials import open_credentials
-from taproof.cli.remote import signed_in_service
+from taproof.cli.developer_api import CallRunner
 from taproof.config.settings import InvalidSettings
-from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, associated_data_of
-from taproof.core.errors import ProjectNotFound, TaproofError
+from taproof.core.errors import TaproofError
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
-from taproof.core.proof import signing_secrets
-from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from taproof import Client
+from taproof.sdk.developer_calls import read_webhook_secret
 
 ReadSecrets = Callable[[], Awaitable[list[str]]]
 ServiceUrl = Annotated[
@@ -33,15 +25,10 @@ ServiceUrl = Annotated[
     ),
 ]
 _STANDARD: Final = "-"
-_NO_PROJECT: Final = "There is no such project in this database. List the projects with: taproof projects list"
 
 
 class SecretsUnusable(TaproofError, code="secrets_unusable"):
     """The webhook secrets cannot be read."""
-
-
-class ServiceRefused(TaproofError, code="service_refused"):
-    """The service did not answer the call, or refused it."""
 
 
 def require_project_id(project: str) -> None:
@@ -50,49 +37,10 @@ def require_project_id(project: str) -> None:
         raise InvalidSettings([f"--project must be {PROJECT_ID_RULE}. To list yours: taproof projects list"])
 
 
-@contextlib.contextmanager
-def open_client(url: str) -> Iterator["Client"]:
-    """Open the client of a service that the user is signed in to. Its errors become a TaproofError."""
-    from taproof.sdk.api_errors import TaproofApiError
-    from taproof.sdk.client import Client
-
-    address, credential = signed_in_service(open_credentials(), url)
-    with Client(address, access_token=credential.access_token) as client:
-        try:
-            yield client
-        except TaproofApiError as error:
-            raise ServiceRefused(f"{address}: {error.sentence}") from None
-
-
-def service_secrets(url: str, project_id: str) -> ReadSecrets:
-    """Return a function that asks a service for the current secret and, during a rotation, the next one."""
-
-    def ask() -> list[str]:
-        with open_client(url) as client:
-            found = client.read_webhook_secret(project_id)
-        return [each for each in (found.webhook_secret, found.next_webhook_secret) if each is not None]
-
-    async def read() -> list[str]:
-        return await asyncio.to_thread(ask)
-
-    return read
-
-
-def stored_secrets(storage: Storage, encryptor: Encryptor, project_id: str) -> ReadSecrets:
-    """Return a function that reads the current secret and, during a rotation, the next one from the database."""
-
-    async def read() -> list[str]:
-        encrypted = await storage.projects.read_webhook_secrets(project_id)
-        if encrypted is None:
-            raise ProjectNotFound(_NO_PROJECT)
-        associated_data = associated_data_of("webhook_secret", project_id)
-        return [
-            encryptor.decrypt(each, associated_data)
-            for each in signing_secrets(encrypted, system_clock())
-            if each is not None
-        ]
-
-    return read
+async def project_secrets(api: CallRunner, project_id: str) -> list[str]:
+    """Return the current secret of a project and, during a rotation, the next one."""
+    found = await api.call(read_webhook_secret, project_id)
+    return [found[name] for name in ("webhook_secret", "next_webhook_secret") if found.get(name) is not None]
 
 
 def given_secrets(file: str) -> ReadSecrets:
