@@ -8,11 +8,11 @@ import pytest
 from tests.databases import NOW, OpenStore
 from tests.faults.pgbouncer import running_pgbouncer
 from tests.postgres_server import fresh_database
-from tests.storage.conftest import new_seed, other_node, seed, storage
+from tests.storage.conftest import other_node, seed, storage
 
 from taproof.storage.postgres.store import PostgresStorage
 
-__all__ = ["new_seed", "other_node", "seed", "storage"]
+__all__ = ["other_node", "seed", "storage"]
 
 # Tests of LISTEN, which needs a server connection of its own and does not work here: the documented exception.
 # `test_pgbouncer.py` tests the replacement, an answer within about a second.
