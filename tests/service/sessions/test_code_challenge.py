@@ -1,9 +1,6 @@
 """A session that is bound to who made it: the verifier alone reads its answer (RFC 7636), and again for a minute."""
 
 import asyncio
-import base64
-import hashlib
-import secrets
 from typing import TYPE_CHECKING
 
 import pytest
