@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.contract.project import ORIGIN_LENGTH
-from taproof.core.origins import NotAnOrigin, read_origin
+from taproof.core.errors import OriginNotAllowed
+from taproof.core.origins import NotAnOrigin, read_origin, require_allowed_origin
+from taproof.core.request_context import origin_domain
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,43 @@ def test_each_accepted_origin_is_one_word_and_is_accepted_again(text: str) -> No
     assert origin.split() == [origin]
     assert origin == origin.lower()
     assert read_origin(origin) == origin
+
+
+def test_pages_of_other_origins_are_refused() -> None:
+    """The sentence names an origin, which the developer may want to add, and repeats nothing that no browser sends."""
+    allowed = "https://shop.example https://www.shop.example"
+    for origin in (None, *allowed.split()):
+        require_allowed_origin(allowed, origin)
+    named = (
+        "https://evil.example",
+        "http://localhost:3000",
+        "https://shop.example:444",
+        "https://xn--bcher-kva.example",
+    )
+    unnamed = (
+        *("", "null", "http://shop.example", "https://shop.example, https://shop.example", "HTTPS://EVIL.EXAMPLE"),
+        *("https://shop.example/?q=<script>", "https://evil.example\u202e", f"https://{63 * 'a'}.example{300 * 'x'}"),
+    )
+    for origin in (*named, *unnamed):
+        with pytest.raises(OriginNotAllowed) as refused:
+            require_allowed_origin(allowed, origin)
+        is_named = refused.value.sentence.startswith(f"Pages of {origin} cannot start sign-ins for this project. ")
+        assert is_named is (origin in named)
+        assert is_named or refused.value.sentence.startswith("Pages of this origin cannot start")
+        assert is_named or origin == "" or origin not in refused.value.sentence
+
+
+def test_only_a_whole_origin_is_a_domain() -> None:
+    """A prompt shows no domain for a malformed origin."""
+    domains = {
+        "https://shop.example": "shop.example",
+        "https://shop.example:8443": "shop.example:8443",
+        "http://localhost:80": "localhost",
+        "https://[2001:db8::1]:444": "[2001:db8::1]:444",
+    }
+    none = (
+        *("null", "javascript:alert(1)", "https://shop.example@evil.example", "https://shop.example/path"),
+        *("https://sh\u043ep.example", f"https://{'a' * 500}", "https://shop.example:99999", "https://[::1"),
+    )
+    for origin, domain in (domains | dict.fromkeys(none, "")).items():
+        assert origin_domain(origin) == domain, origin

@@ -4,19 +4,21 @@ import asyncio
 import hashlib
 import itertools
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.service.conftest import START as NODES_START
 
 from taproof.core.accounts import ConsoleSession, Developer, Invitation
 from taproof.core.clock import DAY, HOUR, MINUTE
 from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import ProjectNotFound, SessionNotFound, StoreUnavailable
+from taproof.core.errors import ProjectNotFound, StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
@@ -163,6 +165,17 @@ def test_no_purge_changes_a_figure(steps: list[Step], retention_days: int, batch
 
 # ---- what goes, and what stays
 
+BATCH = 3
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", BATCH)
+
+
+def housekeeping_of(node: "Node", retention_days: int) -> Housekeeping:
+    return Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, retention_days)
+
 
 async def sweep_all(swept: Housekeeping) -> int:
     """Sweep until nothing is left to do; return how many sweeps had more to do."""
@@ -172,133 +185,25 @@ async def sweep_all(swept: Housekeeping) -> int:
     return full
 
 
-async def stored_sessions(node: "Node", developer: Developer) -> int:
-    page = await node.session_reader.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)
-    return len(page.sessions)
+def count(node: "Node", query: str) -> int:
+    return len(node.storage.database.rows(query, ()))
 
 
-async def test_sessions_go_when_their_day_is_older_than_the_retention(node: "Node") -> None:
-    """A session is there for the whole of its retention and gone a day later; its counts stay."""
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 30)
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    token = await node.confirmed(project)
-    node.clock.now += 30 * DAY
-    await sweep_all(swept)
-    assert await stored_sessions(node, developer) == 1
-    node.clock.now += DAY
-    await sweep_all(swept)
-    assert await stored_sessions(node, developer) == 0
-    with pytest.raises(SessionNotFound):
-        await node.signin.verify_session(project.id, token, public=True)
-    assert (await node.projects.read_project(developer, project.id)).confirmed_count == 1
-
-
-async def test_each_sweep_erases_one_batch(node: "Node") -> None:
-    """A sweep leaves the rest to the next one, and returns that there is more."""
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1)
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    for _ in range(housekeeping.BATCH + 5):
+async def _sessions(node: "Node", project: Project) -> None:
+    for _ in range(BATCH + 1):
         await node.confirmed(project)
-    node.clock.now += 2 * DAY
-    assert await swept.sweep()
-    assert await stored_sessions(node, developer) == 5
-    assert not await swept.sweep()
-    assert await stored_sessions(node, developer) == 0
 
 
-async def test_expiry_is_counted_before_a_session_is_erased(node: "Node") -> None:
-    """A process that starts after weeks still counts every session that nobody acted on, however many they are."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    for _ in range(2 * housekeeping.BATCH + 5):
-        await node.pending(project)
-        node.clock.now += 1  # So that they expire in another order than that in which they are erased.
-    node.clock.now += 5 * DAY
-    await sweep_all(Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1))
-    assert await stored_sessions(node, developer) == 0
-    analytics = await node.analytics.read_analytics(developer, days=7, project_id=None)
-    assert analytics.totals["expired"] == 2 * housekeeping.BATCH + 5
-
-
-async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> None:
-    """An event that is still to be sent is sent, however old it is; a finished one is kept for the retention."""
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 2)
-    project, _ = await node.project(webhook_url="https://example.com/")
-    await node.confirmed(project, "1001")
-    (finished,) = await node.webhooks.claim_deliveries(1)
-    await node.webhooks.finish_attempt(finished, WebhookResponse(5, 204))
-    await node.confirmed(project, "1002")
-    events = "SELECT state FROM webhook_events"
-    node.clock.now += 2 * DAY
-    await sweep_all(swept)
-    assert len(node.storage.database.rows(events, ())) == 2
-    node.clock.now += 1
-    await sweep_all(swept)
-    assert node.storage.database.rows(events, ()) == [("due",)]
-    assert len(await node.webhooks.claim_deliveries(9)) == 1
-
-
-async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sweep ends one batch, and returns that there is more until none is left."""
-    monkeypatch.setattr(deliveries, "ENDED_AT_ONCE", 3)
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
-    project, _ = await node.project(webhook_url="https://example.com/")
-    for _ in range(housekeeping.BATCH + 8):
-        await node.confirmed(project)
-    changes = ProjectChanges(webhook_url="")
-    await node.storage.projects.update_project(project.developer_id, project.id, changes, node.clock.now)
-    counts = "SELECT COUNT(*) FROM webhook_events WHERE state = 'ended'"
-    seen = [node.storage.database.rows(counts, ())[0][0]]
-    while await swept.sweep():
-        seen.append(node.storage.database.rows(counts, ())[0][0])
-    assert seen == [3, housekeeping.BATCH + 3, housekeeping.BATCH + 8]
-
-
-async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node") -> None:
-    """With a short retention too the rows that count distinct users live as long as the widest window needs them."""
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1)
-    project, _ = await node.project()
-    await node.confirmed(project)
-    node.clock.now += 91 * DAY
-    await sweep_all(swept)
-    assert len(node.storage.database.rows("SELECT 1 FROM user_days", ())) == 1
-    node.clock.now += DAY
-    await sweep_all(swept)
-    assert node.storage.database.rows("SELECT 1 FROM user_days", ()) == []
-
-
-async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> None:
-    """A browser that was not seen for 12 hours, and an invitation whose time is over, in batches."""
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
-    developers = [await node.developer() for _ in range(3)]
-    now = node.clock.now
-    for number in range(housekeeping.BATCH + 1):
-        # One developer has no more than CONSOLE_SESSIONS_KEPT.
-        session = ConsoleSession(f"cses_{number}", developers[number % 3].id, now, now, None, "::1", "Firefox")
+async def _console_sessions(node: "Node", project: Project) -> None:
+    for number in range(BATCH + 1):
+        session = ConsoleSession(
+            f"cses_{number}", project.developer_id, node.clock.now, node.clock.now, None, "::1", "Firefox"
+        )
         await node.storage.credentials.create_console_session(session, b"%d" % number)
-    for days in (0, 1):
-        invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
-        await node.storage.developers.create_invitation(invitation, b"%d" % days)
-    sessions, invitations = "SELECT COUNT(*) FROM console_sessions", "SELECT id FROM invitations"
-    node.clock.now += 12 * HOUR - 1
-    await sweep_all(swept)
-    assert node.storage.database.rows(sessions, ()) == [(housekeeping.BATCH + 1,)]
-    assert node.storage.database.rows(invitations, ()) == [("inv_1",)]
-    node.clock.now += 1
-    assert await swept.sweep()
-    assert node.storage.database.rows(sessions, ()) == [(1,)]
-    assert not await swept.sweep()
-    assert node.storage.database.rows(sessions, ()) == [(0,)]
-    assert node.storage.database.rows(invitations, ()) == [("inv_1",)]
 
 
-async def test_requests_for_a_phone_number_go_after_their_session(node: "Node") -> None:
-    """In batches, ten minutes after it is over: by then so is whatever was asked for before it."""
-    project, _ = await node.project()
-    count = "SELECT COUNT(*) FROM phone_requests"
-    for number in range(housekeeping.BATCH + 1):
+async def _phone_requests(node: "Node", project: Project) -> None:
+    for number in range(BATCH + 1):
         token = await node.opened(project, f"{number}")
         session = await node.storage.sessions.read_session(session_key(token) or SessionKey(0, b""))
         assert session is not None
@@ -306,33 +211,116 @@ async def test_requests_for_a_phone_number_go_after_their_session(node: "Node") 
             session.key, session.id, f"{number}", 0, b"encrypted", session.created_at, session.expires_at
         )
         await node.storage.users.ask_for_phone(request)
-    node.clock.now += 20 * MINUTE - 1
-    await sweep_all(node.housekeeping)
-    assert node.storage.database.rows(count, ()) == [(housekeeping.BATCH + 1,)]
-    node.clock.now += 1
-    assert await node.housekeeping.sweep()
-    assert node.storage.database.rows(count, ()) == [(1,)]
-    await sweep_all(node.housekeeping)
-    assert node.storage.database.rows(count, ()) == [(0,)]
 
 
-async def test_prompts_go_with_their_session(node: "Node") -> None:
-    """In batches, five minutes after its expiry; one whose message must still be edited stays for an hour."""
-    project, _ = await node.project()
-    count = "SELECT COUNT(*) FROM prompts"
-    for number in range(housekeeping.BATCH + 1):
+async def _prompts(node: "Node", project: Project) -> None:
+    for number in range(BATCH + 1):
         token = await node.opened(project, f"{number}")
         await node.signin.prompts.record_prompt(token, 0, f"{number}", 5, "en")
-    await node.signin.withdraw_session(project.id, token, public=False)
-    node.clock.now += 15 * MINUTE - 1
-    await sweep_all(node.housekeeping)
-    assert node.storage.database.rows(count, ()) == [(housekeeping.BATCH + 1,)]
+
+
+@pytest.mark.parametrize(
+    ("arrange", "rows", "lifetime"),
+    [
+        # A day of sessions goes when it is older than the retention, here of one day.
+        (_sessions, "SELECT 1 FROM sessions", 2 * DAY - NODES_START % DAY),
+        (_console_sessions, "SELECT 1 FROM console_sessions", 12 * HOUR),
+        # Ten minutes after the session is over: by then so is whatever was asked for before it.
+        (_phone_requests, "SELECT 1 FROM phone_requests", 20 * MINUTE),
+        (_prompts, "SELECT 1 FROM prompts", 15 * MINUTE),
+    ],
+)
+async def test_rows_go_in_batches_when_nobody_needs_them(
+    node: "Node", arrange: Callable[["Node", Project], Awaitable[None]], rows: str, lifetime: int
+) -> None:
+    """Not a millisecond earlier. A sweep erases one batch, and returns that there is more for the next one."""
+    swept = housekeeping_of(node, 1)
+    project, _ = await node.project()
+    await arrange(node, project)
+    node.clock.now += lifetime - 1
+    await sweep_all(swept)
+    assert count(node, rows) == BATCH + 1
     node.clock.now += 1
+    assert await swept.sweep()
+    assert count(node, rows) == 1
+    await sweep_all(swept)
+    assert count(node, rows) == 0
+
+
+async def test_expired_invitations_go(node: "Node") -> None:
+    """Those whose time is not over stay."""
+    now = node.clock.now
+    for days in (0, 1):
+        invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
+        await node.storage.developers.create_invitation(invitation, b"%d" % days)
     await sweep_all(node.housekeeping)
-    assert node.storage.database.rows(count, ()) == [(1,)]
-    node.clock.now += HOUR
-    await sweep_all(node.housekeeping)
-    assert node.storage.database.rows(count, ()) == [(0,)]
+    assert node.storage.database.rows("SELECT id FROM invitations", ()) == [("inv_1",)]
+
+
+async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: "Node") -> None:
+    """Its session was withdrawn, so the message must lose its buttons first."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    await node.signin.prompts.record_prompt(token, 0, "1001", 5, "en")
+    await node.signin.withdraw_session(project.id, token, public=False)
+    for passed, left in ((15 * MINUTE, 1), (HOUR, 0)):
+        node.clock.now += passed
+        await sweep_all(node.housekeeping)
+        assert count(node, "SELECT 1 FROM prompts") == left
+
+
+async def test_expiry_is_counted_before_a_session_is_erased(node: "Node") -> None:
+    """A process that starts after weeks still counts every session that nobody acted on, however many they are."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    for _ in range(2 * BATCH + 2):
+        await node.pending(project)
+        node.clock.now += 1  # So that they expire in another order than that in which they are erased.
+    node.clock.now += 5 * DAY
+    await sweep_all(housekeeping_of(node, 1))
+    assert count(node, "SELECT 1 FROM sessions") == 0
+    analytics = await node.analytics.read_analytics(developer, days=7, project_id=None)
+    assert analytics.totals["expired"] == 2 * BATCH + 2
+
+
+async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> None:
+    """An event that is still to be sent is sent, however old it is; a finished one is kept for the retention."""
+    swept = housekeeping_of(node, 2)
+    project, _ = await node.project(webhook_url="https://example.com/")
+    await node.confirmed(project, "1001")
+    (finished,) = await node.webhooks.claim_deliveries(1)
+    await node.webhooks.finish_attempt(finished, WebhookResponse(5, 204))
+    await node.confirmed(project, "1002")
+    for passed, left in ((2 * DAY, 2), (1, 1)):
+        node.clock.now += passed
+        await sweep_all(swept)
+        assert count(node, "SELECT 1 FROM webhook_events") == left
+    assert len(await node.webhooks.claim_deliveries(9)) == 1
+
+
+async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sweep ends one batch, and returns that there is more until none is left."""
+    monkeypatch.setattr(deliveries, "ENDED_AT_ONCE", 1)
+    project, _ = await node.project(webhook_url="https://example.com/")
+    for _ in range(BATCH + 2):
+        await node.confirmed(project)
+    changes = ProjectChanges(webhook_url="")
+    await node.storage.projects.update_project(project.developer_id, project.id, changes, node.clock.now)
+    ended = "SELECT 1 FROM webhook_events WHERE state = 'ended'"
+    seen = [count(node, ended)]
+    while await node.housekeeping.sweep():
+        seen.append(count(node, ended))
+    assert seen == [1, BATCH + 1, BATCH + 2]
+
+
+async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node") -> None:
+    """With a short retention too the rows that count distinct users live as long as the widest window needs them."""
+    project, _ = await node.project()
+    await node.confirmed(project)
+    for days, left in ((91, 1), (1, 0)):
+        node.clock.now += days * DAY
+        await sweep_all(housekeeping_of(node, 1))
+        assert count(node, "SELECT 1 FROM user_days") == left
 
 
 async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +334,7 @@ async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: p
             raise troubles.pop()
 
     monkeypatch.setattr(node.storage.sessions, "prepare_days", prepare_days)
-    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
+    swept = housekeeping_of(node, 90)
     today = node.clock.now // DAY
     with pytest.raises(StoreUnavailable):
         await swept.sweep()
@@ -366,4 +354,4 @@ async def test_an_idle_sweep_writes_nothing(node: "Node", monkeypatch: pytest.Mo
         raise AssertionError
 
     monkeypatch.setattr(node.storage.database.writer, "run", run)
-    assert not await Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1).sweep()
+    assert not await housekeeping_of(node, 1).sweep()

@@ -4,13 +4,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong
-from taproof.service.housekeeping import BATCH
 from taproof.service.installation import WrongMode, check_master_key, check_mode, has_master_key
 
 if TYPE_CHECKING:
@@ -47,25 +45,6 @@ async def test_a_database_keeps_its_mode(node: "Node", first: bool) -> None:  # 
     await check_mode(node.storage, sandbox=first)
     with pytest.raises(WrongMode):
         await check_mode(node.storage, sandbox=not first)
-
-
-async def test_a_sweep_says_whether_there_may_be_more(node: "Node") -> None:
-    """Nothing to do: False. A batch of expiries that was full: True. Deleted projects until they are gone."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    assert not await node.housekeeping.sweep()
-    await asyncio.gather(*(node.pending(project) for _ in range(BATCH + 1)))
-    assert not await node.housekeeping.sweep()
-    node.clock.now += 600_000
-    assert await node.housekeeping.sweep()
-    assert not await node.housekeeping.sweep()
-    assert (await node.storage.counts.read_daily_counts([project.id], 0))[0].expired == BATCH + 1
-    await node.projects.delete_project(acting(developer), project.id)
-    rounds = 0
-    while await node.housekeeping.sweep():
-        rounds += 1
-    assert rounds == 3  # Two batches of sessions, then the project itself.
-    assert node.storage.database.reader.execute("SELECT COUNT(*) FROM sessions").fetchall() == [(0,)]
 
 
 async def test_bot_updates_are_forgotten_when_they_cannot_come_again(node: "Node") -> None:

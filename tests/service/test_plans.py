@@ -1,9 +1,6 @@
 """Plans: their limits, what is counted, and what a change of plan does."""
 
-import asyncio
 import functools
-import itertools
-import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +22,6 @@ from taproof.service.projects import Projects
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-BOTH = pytest.mark.parametrize("driver", ["sqlite", "postgres"])
 
 
 def plans_of(node: "Node", projects: dict[Plan, int] | None = None, sign_ins: dict[Plan, int] | None = None) -> Plans:
@@ -85,24 +80,6 @@ async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch:
     assert reads == 2
 
 
-@BOTH
-async def test_one_user_takes_at_most_one_sign_in_a_day(node: "Node") -> None:
-    """A stranger who confirms session after session leaves the developer's other projects room for the whole month."""
-    signin = signin_of(node, plans_of(node, sign_ins={"free": 32}))
-    developer = await node.developer()
-    project, other = [(await node.project(developer))[0] for _ in range(2)]
-    first_day = month_of(node.clock.now).start
-    for day in month_of(node.clock.now):
-        node.clock.now = day * DAY
-        for _ in range(5):
-            token = (await signin.create_session(project.id, public=True)).session_token
-            await signin.open_session(token, "666")
-            assert (await signin.confirm_session(token, MessengerIdentity("666", "Mallory", ""))).changed
-            node.clock.now += FRESH
-    assert (await node.storage.plans.read_used(developer.id, first_day)).sign_ins == len(month_of(node.clock.now)) <= 31
-    assert await signin.create_session(other.id, public=True)
-
-
 async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:
     """A count from a time in the future is not used."""
     plans = plans_of(node, sign_ins={"free": 1})
@@ -146,26 +123,6 @@ async def test_a_store_that_is_away_is_told_and_not_taken_for_room(
     await plans.require_room(developer.id, "free")
 
 
-async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -> None:
-    """Refused by any of its callers, with nothing stored; sessions of before are opened, confirmed and read."""
-    signin = signin_of(node, plans_of(node, sign_ins={"free": 1}))
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    under_way = [(await signin.create_session(project.id, public=True)).session_token for _ in range(3)]
-    await node.confirmed(project)
-    node.clock.now += FRESH
-    for public in (True, False):
-        with pytest.raises(PlanLimitReached):
-            await signin.create_session(project.id, public=public)
-    stored = await node.storage.projects.read_project(project.id)
-    assert stored is not None
-    assert stored.sessions_count == 4
-    for token in under_way:
-        await signin.open_session(token, "7")
-        assert (await signin.confirm_session(token, MessengerIdentity("7", "Ada", ""))).outcome == "confirmed"
-        assert (await signin.verify_session(project.id, token, public=True)).proof
-
-
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
     """No limit applies: otherwise nobody could sign in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
@@ -175,28 +132,6 @@ async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> No
 
 
 # ---- projects
-
-
-@BOTH
-async def test_of_those_who_make_the_last_project_one_does(node: "Node", other_node: "Node") -> None:
-    """On two nodes at the same instant; the others are told how many there may be."""
-    developer = await node.developer()
-    nodes = itertools.cycle([projects_of(each, {"free": 3}) for each in (node, other_node)])
-
-    async def create() -> str:
-        try:
-            await next(nodes).create_project(acting(developer), ProjectChanges(name="Shop"))
-        except PlanLimitReached as error:
-            return error.sentence
-        return "made"
-
-    outcomes = await asyncio.gather(*(create() for _ in range(8)))
-    assert outcomes.count("made") == 3
-    sentence = (
-        "The free plan allows 3 projects, and this account has reached that limit. Delete an unused project, "
-        "or ask the operator of this service for another plan."
-    )
-    assert {each for each in outcomes if each != "made"} == {sentence}
 
 
 async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,22 +147,6 @@ async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkey
 # ---- a change of plan
 
 
-@BOTH
-async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", other_node: "Node") -> None:
-    """A request based on the old plan is refused with the new one; in the end no project collects numbers."""
-    developer = await node.developer("pro")
-    project, _ = await node.project(developer)
-    other_plans = plans_of(other_node)
-    assert await other_plans.update_plan(developer, "free")
-    assert not await other_plans.update_plan(developer, "free")
-    with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
-        await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
-    with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
-        await node.projects.create_project(acting(developer), ProjectChanges(name="Shop", collect_phone=True))
-    assert [each.collect_phone for each in await node.projects.list_projects(developer)] == [False]
-
-
-@BOTH
 async def test_a_plan_that_is_another_one_for_a_moment(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,15 +174,3 @@ async def test_a_plan_that_is_another_one_for_a_moment(
     await node.storage.projects.delete_project(developer.id, project.id)
     with pytest.raises(ProjectNotFound):
         await node.projects.update_project(acting(developer), project.id, changes)
-
-
-async def test_a_change_of_plan_is_in_the_log_of_the_developer(node: "Node") -> None:
-    """From what to what, once, by the operator."""
-    developer = await node.developer()
-    plans = plans_of(node)
-    node.clock.now += 1
-    assert await plans.update_plan(developer, "business")
-    page = await node.audit.list_audit_entries(developer, limit=1, cursor=None)
-    [entry] = page.entries
-    assert (entry.action, entry.actor, entry.subject) == ("developer.plan_changed", "command line", developer.id)
-    assert json.loads(entry.details) == {"plan": "business", "before": "free"}

@@ -1,8 +1,6 @@
 """Everything that is encrypted gets under the first master key, in the place where it is, and nothing else changes."""
 
 import asyncio
-import base64
-import hashlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,13 +13,11 @@ from taproof.core.deliveries import Delivery
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
-from taproof.core.identity import MessengerIdentity
 from taproof.service import reencryption
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
 from taproof.service.reencryption import PASSES, Reencryptor
 from taproof.storage.queries.encrypted_values import Replacement
 
-pytestmark = every_driver
 URL = "https://example.com/"
 OLD, NEW = (new_master_key(system_entropy) for _ in range(2))
 
@@ -163,6 +159,7 @@ async def test_a_node_that_seals_on_under_the_old_key_is_told_of(node: Node, res
     assert done.reencrypted == PASSES - 1
 
 
+@every_driver
 async def test_reencryption_beside_rotations_and_promotions(node: Node, restarted: Node, clock: HandClock) -> None:
     """In any order, the secrets that developers were shown are the stored ones at the end."""
     developer = await node.developer("business")
@@ -183,23 +180,6 @@ async def test_reencryption_beside_rotations_and_promotions(node: Node, restarte
     alone = Node(restarted.storage, Encryptor(NEW), clock)
     for project_id, secret in shown.items():
         assert (await alone.projects.read_webhook_secret(acting(developer), project_id)).webhook_secret == secret
-
-
-async def test_a_proof_can_be_made_again_after_its_secret_was_encrypted_anew(node: Node, restarted: Node) -> None:
-    """The secret is the same one (RFC 7636 sign-ins, read again within a minute)."""
-    project, _ = await node.project()
-    verifier = "v" * 43
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-    created = await node.signin.create_session(project.id, public=True, code_challenge=challenge)
-    await node.signin.open_session(created.session_token, "1001")
-    await node.signin.confirm_session(created.session_token, MessengerIdentity("1001", "Ada", ""))
-    first = await node.signin.verify_session(project.id, created.session_token, public=True, code_verifier=verifier)
-    assert (await reencryptor(restarted).reencrypt(at_once)).reencrypted >= 1
-    again = await restarted.signin.verify_session(
-        project.id, created.session_token, public=True, code_verifier=verifier
-    )
-    assert again.proof is not None
-    assert again == first
 
 
 async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> None:

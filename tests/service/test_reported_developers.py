@@ -1,6 +1,5 @@
 """A developer says "This wasn't me" of a sign-in to the service itself: whoever came in by it is out, on every node."""
 
-import asyncio
 import contextlib
 import json
 from typing import TYPE_CHECKING
@@ -9,8 +8,7 @@ import pytest
 from tests.databases import every_driver
 from tests.tapping import tap_right
 
-from taproof.core.accounts import AccessToken, Actor, AuditEntry, ConsoleSession, Developer, Via
-from taproof.core.clock import HOUR
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable
 from taproof.core.identifiers import session_key
@@ -26,10 +24,8 @@ from taproof.service.user_control import UserControl
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = every_driver
 ADA = MessengerIdentity("1001", "Ada", "ada")
 BOB = MessengerIdentity("2002", "Bob", "")
-ROUNDS = 20
 
 
 class Door:
@@ -74,12 +70,6 @@ class Door:
             "taproof login",
             sign_in=await self.sign_ins.source(started.encrypted, TERMINAL),
         )
-
-    async def token(
-        self, developer: Developer, via: Via, acting: AccessToken | ConsoleSession | None = None
-    ) -> CreatedAccessToken:
-        actor = Actor(developer, via) if acting is None else Actor(developer, via, acting.id, grant=acting.grant)
-        return await self.node.developers.create_access_token(actor, "made")
 
     async def is_in(self, cookie: str) -> bool:
         return await self.sessions.authenticate(cookie) is not None
@@ -138,30 +128,6 @@ async def test_whoever_came_in_is_out(door: Door, other_door: Door) -> None:
     revoked = entries["access_token.revoked"]
     assert (revoked.subject, revoked.actor) == (token.token.id, "Taproof")
     assert json.loads(revoked.details) == {"name": "taproof login", "preview": token.token.preview, **told}
-
-
-async def test_what_the_intruder_made_is_revoked_too_and_nothing_else(door: Door) -> None:
-    """Tokens made in the console and by tokens in turn; not those from before, the operator's, or of somebody else."""
-    ada, bob = await door.developer(), await door.developer(BOB)
-    mine = await door.terminal(ada, await door.confirmed(TERMINAL))
-    door.node.clock.now += HOUR
-    started = await door.confirmed(CONSOLE)
-    cookie = await door.browser(ada, started)
-    bobs_cookie = await door.browser(bob, await door.confirmed(CONSOLE, BOB))
-    signed_in = await door.sessions.authenticate(cookie)
-    assert signed_in is not None
-    in_console = await door.token(ada, "console", signed_in.session)
-    by_token = await door.token(ada, "access_token", in_console.token)
-    by_that = await door.token(ada, "access_token", by_token.token)
-    kept = [mine, await door.token(ada, "command_line"), await door.token(ada, "access_token", mine.token)]
-    kept.append(await door.terminal(bob, await door.confirmed(TERMINAL, BOB)))
-    # The token in the middle is gone already, as an intruder would have it.
-    actor = Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)
-    await door.node.developers.delete_access_token(actor, by_token.token.id, keep_created=True)
-    await door.report(started)
-    assert [await door.is_valid(token) for token in (in_console, by_token, by_that)] == [False, False, False]
-    assert [await door.is_valid(token) for token in kept] == [True] * 4
-    assert (await door.is_in(cookie), await door.is_in(bobs_cookie)) == (False, True)
 
 
 async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
@@ -233,46 +199,7 @@ async def test_what_ends_nothing(door: Door) -> None:
     assert await door.log(ada) == []
 
 
-async def test_a_sign_in_that_was_reported_lets_nobody_in(door: Door, other_door: Door) -> None:
-    """A client that read the sign-in before the report gets neither session nor token with it afterwards."""
-    ada = await door.developer()
-    by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
-    await other_door.report(by_browser)
-    await other_door.report(by_terminal)
-    with pytest.raises(AccessDenied):
-        await door.browser(ada, by_browser)
-    with pytest.raises(AccessDenied):
-        await door.terminal(ada, by_terminal)
-    assert await door.sessions.list_console_sessions(ada) == []
-    assert await door.node.developers.list_access_tokens(ada.id) == []
-
-
-@pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL])
-async def test_report_and_entry_at_once(door: Door, other_door: Door, purpose: Purpose) -> None:
-    """On two nodes, now one begun first, now the other: when both are done nobody is in, whatever they were told."""
-    ada = await door.developer()
-    for number in range(ROUNDS):
-        started = await door.confirmed(purpose)
-
-        async def enter(started: StartedSignIn = started) -> str | CreatedAccessToken | None:
-            try:
-                return await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
-            except AccessDenied:
-                return None
-
-        late = number % 4 // 2  # So that the one overtakes the other in another place.
-        if number % 2:
-            report = asyncio.create_task(other_door.report(started))
-            await asyncio.sleep(0.001 * late)
-            await asyncio.gather(enter(), report)
-        else:
-            entering = asyncio.create_task(enter())
-            await asyncio.sleep(0.001 * late)
-            await asyncio.gather(other_door.report(started), entering)
-        assert await door.sessions.list_console_sessions(ada) == []
-        assert await door.node.developers.list_access_tokens(ada.id) == []
-
-
+@every_driver
 @pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL])
 async def test_a_report_in_the_middle_of_an_entry(
     door: Door, other_door: Door, purpose: Purpose, monkeypatch: pytest.MonkeyPatch

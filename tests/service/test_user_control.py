@@ -89,13 +89,6 @@ async def test_projects_to_block_are_those_signed_in_to_and_not_blocked(node: "N
     assert await control.list_blocks(ADA) == []
 
 
-async def test_projects_that_are_none_cannot_be_blocked(node: "Node") -> None:
-    """An id that somebody made up, or of a deleted project, is answered with nothing."""
-    control = control_of(node)
-    assert await control.block_project(ADA, "proj_0000000000000000000009") is None
-    assert await control.unblock_project(ADA, "proj_0000000000000000000009") is None
-
-
 # ---- a project's own bot
 
 
@@ -222,26 +215,3 @@ async def test_waiting_call_hears_of_a_report_as_of_a_cancellation(node: "Node",
         assert (await other_node.signin.report_session(token, ADA)).changed
         assert await callers.end_of(call) == "over"
     assert (await node.signin.verify_session(project.id, token, public=True)).status == "cancelled"
-
-
-async def test_report_of_a_prompt_tells_the_webhook_of_a_cancellation(node: "Node") -> None:
-    """The receiver hears what it hears when the user taps Cancel; of a sign-in it hears only if it did before."""
-    project, _ = await node.project(webhook_url="https://example.com/hook")
-    control = control_of(node)
-    await node.signin.report_session(await node.opened(project), ADA)
-    confirmed = await node.confirmed(project, "2002")
-    await control.report_sign_in(key_of(confirmed), "2002")
-    assert [each.event.type for each in await node.webhooks.claim_deliveries(10)] == ["auth.cancelled"]
-
-
-@every_driver
-async def test_block_holds_on_every_node_until_it_is_ended(node: "Node", other_node: "Node") -> None:
-    """A block that one process stores holds in another."""
-    project, _ = await node.project()
-    await control_of(node).block_project(ADA, project.id)
-    token = await other_node.pending(project)
-    assert (await other_node.signin.open_session(token, ADA)).outcome == "blocked"
-    assert (await stored(node, token)).opener_id is None
-    assert (await other_node.signin.open_session(token, "2002")).outcome == "opened"
-    await control_of(other_node).unblock_project(ADA, project.id)
-    assert (await node.signin.open_session(await node.pending(project), ADA)).outcome == "opened"

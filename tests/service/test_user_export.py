@@ -128,7 +128,6 @@ async def _delete_project(node: "Node", project: Project) -> None:
     assert await node.storage.projects.delete_project(project.developer_id, project.id)
 
 
-@every_driver
 @pytest.mark.parametrize(
     ("happens", "at", "error"),
     [
@@ -164,7 +163,6 @@ async def test_an_export_is_complete_or_breaks_off(
             await export(node, projects[0])
 
 
-@every_driver
 @pytest.mark.parametrize("named", ["find_project", "export_sessions", "export_days"])
 async def test_an_export_breaks_off_if_the_rights_end(
     node: "Node", monkeypatch: pytest.MonkeyPatch, named: str

@@ -46,39 +46,22 @@ async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
     assert await node.webhooks.claim_deliveries(10) == []
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        WebhookResponse(5, 500, body=b"broken"),
-        WebhookResponse(5, 301),
-        WebhookResponse(5, 410),
-        WebhookResponse(10_000, error="timeout"),
-        WebhookResponse(1, error="connection_refused"),
-        WebhookResponse(1, error="address_not_allowed"),
-        WebhookResponse(1, error="tls_failed"),
-    ],
-)
-async def test_a_test_that_fails_is_the_answer_too(node: Node, answer: WebhookResponse) -> None:
+async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
     """It is not tried again, and says nothing about the endpoint: neither failing nor, at 410, turned off."""
     developer, project = await own_project(node)
-    node.receiver.answer = answer
-    found = await node.deliveries.send_test(acting(developer), project.id)
-    assert (found.record.state, found.record.finished_at) == ("failed", node.clock.now)
-    (made,) = found.record.attempts
-    assert (made.duration, made.status, made.error) == (answer.duration, answer.status, answer.error)
-    node.clock.now += MINUTE
-    assert await node.webhooks.claim_deliveries(10) == []
-    assert await node.projects.read_project(developer, project.id) == project
-
-
-async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
-    """As any other delivery, then with the retries of one."""
-    developer, project = await own_project(node)
-    node.receiver.answer = WebhookResponse(5, 500)
-    failed = await node.deliveries.send_test(acting(developer), project.id)
-    await node.deliveries.resend_delivery(acting(developer), failed.record.event_id)
-    (delivery,) = await node.webhooks.claim_deliveries(10)
-    assert node.webhooks.sign_delivery(delivery).body == node.receiver.sent[0].body
+    for answer in (
+        WebhookResponse(5, 500, body=b"broken"),
+        WebhookResponse(5, 410),
+        WebhookResponse(9, error="timeout"),
+    ):
+        node.receiver.answer = answer
+        found = await node.deliveries.send_test(acting(developer), project.id)
+        assert (found.record.state, found.record.finished_at) == ("failed", node.clock.now)
+        (made,) = found.record.attempts
+        assert (made.duration, made.status, made.error) == (answer.duration, answer.status, answer.error)
+        node.clock.now += MINUTE
+        assert await node.webhooks.claim_deliveries(10) == []
+        assert await node.projects.read_project(developer, project.id) == project
 
 
 async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import every_driver
 from tests.sign_ins import stored_sign_in
 
 from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer
@@ -66,18 +65,39 @@ async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", se
     assert await node.storage.credentials.read_console_session(cookie.encode(), node.clock.now, 0) is None
 
 
-@pytest.mark.parametrize("cookie", [None, "", "con_", "con_" + "0" * 49, "\ud800", "x" * 100_000])
-async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: ConsoleSessions, cookie: str | None) -> None:
-    """Any invalid cookie signs nobody in and is not an error."""
-    await opened(sessions, await node.developer())
-    assert await sessions.authenticate(cookie) is None
-
-
-async def test_other_credentials_are_no_cookies(node: "Node", sessions: ConsoleSessions) -> None:
-    """An access token opens the API, and a console session only by way of the sign-in page."""
+async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: ConsoleSessions) -> None:
+    """It is not an error. An access token is no cookie either: it signs in by way of the sign-in page only."""
     ada = await node.developer()
+    await opened(sessions, ada)
     token = await node.developers.create_access_token(Actor(ada, "command_line"), "laptop")
-    assert await sessions.authenticate(token.plaintext) is None
+    for cookie in (None, "", "con_", "con_" + "0" * 49, "\ud800", "x" * 100_000, token.plaintext):
+        assert await sessions.authenticate(cookie) is None
+
+
+async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions) -> None:
+    """Counted from when it was last seen, to the millisecond; then it is in no list either."""
+    ada = await node.developer()
+    cookie, _ = await opened(sessions, ada)
+    for passed, living in ((11 * HOUR, True), (IDLE_LIFETIME - 1, True), (IDLE_LIFETIME, False)):
+        node.clock.now += passed
+        assert len(await sessions.list_console_sessions(ada)) == living
+        assert (await sessions.authenticate(cookie) is not None) == living
+
+
+async def test_thirty_days_end_it_in_any_case(node: "Node", sessions: ConsoleSessions) -> None:
+    """Counted from the sign-in, to the millisecond, however often it was seen since; then it is in no list either."""
+    assert LIFETIME == 30 * DAY
+    ada = await node.developer()
+    cookie, _ = await opened(sessions, ada)
+    start = node.clock.now
+    for passed in range(10 * HOUR, 30 * DAY, 10 * HOUR):
+        node.clock.now = start + passed
+        assert await sessions.authenticate(cookie) is not None
+    for left, living in ((1, True), (0, False)):
+        node.clock.now = start + LIFETIME - left
+        assert len(await sessions.list_console_sessions(ada)) == living
+        for by_itself in (True, False):
+            assert (await sessions.authenticate(cookie, by_itself=by_itself) is not None) == living
 
 
 async def test_what_a_page_asks_by_itself_is_no_use(node: "Node", sessions: ConsoleSessions) -> None:
@@ -87,36 +107,6 @@ async def test_what_a_page_asks_by_itself_is_no_use(node: "Node", sessions: Cons
         assert await sessions.authenticate(cookie, by_itself=True) is not None
         node.clock.now += IDLE_LIFETIME // 12
     assert await sessions.authenticate(cookie, by_itself=True) is None
-
-
-@pytest.mark.parametrize(("idle", "living"), [(IDLE_LIFETIME - 1, True), (IDLE_LIFETIME, False)])
-async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions, *, idle: int, living: bool) -> None:
-    """Counted from when it was last seen, to the millisecond; then it is in no list either."""
-    ada = await node.developer()
-    cookie, _ = await opened(sessions, ada)
-    node.clock.now += 11 * HOUR
-    assert await sessions.authenticate(cookie) is not None
-    node.clock.now += idle
-    assert len(await sessions.list_console_sessions(ada)) == living
-    assert (await sessions.authenticate(cookie) is not None) == living
-
-
-@pytest.mark.parametrize(("left", "living"), [(1, True), (0, False)])
-@pytest.mark.parametrize("by_itself", [False, True])
-async def test_thirty_days_end_it_in_any_case(
-    node: "Node", sessions: ConsoleSessions, *, left: int, living: bool, by_itself: bool
-) -> None:
-    """Counted from the sign-in, to the millisecond, however often it was seen since; then it is in no list either."""
-    ada = await node.developer()
-    cookie, _ = await opened(sessions, ada)
-    start = node.clock.now
-    for passed in range(10 * HOUR, 30 * DAY, 10 * HOUR):
-        node.clock.now = start + passed
-        assert await sessions.authenticate(cookie) is not None
-    node.clock.now = start + LIFETIME - left
-    assert LIFETIME == 30 * DAY
-    assert len(await sessions.list_console_sessions(ada)) == living
-    assert (await sessions.authenticate(cookie, by_itself=by_itself) is not None) == living
 
 
 async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sessions: ConsoleSessions) -> None:
@@ -156,29 +146,6 @@ async def test_a_store_that_cannot_be_written_still_shows_pages(
     assert await sessions.authenticate(cookie) is not None
 
 
-async def test_it_ends_with_the_access_token_it_was_opened_with(node: "Node", sessions: ConsoleSessions) -> None:
-    """At once, when that is revoked; sessions that were opened otherwise stay."""
-    ada = await node.developer()
-    token = await node.developers.create_access_token(Actor(ada, "command_line"), "laptop")
-    by_token, _ = await opened(sessions, ada, token=token.token)
-    by_messenger, _ = await opened(sessions, ada)
-    await node.developers.delete_access_token(Actor(ada, "command_line"), token.token.id)
-    assert await sessions.authenticate(by_token) is None
-    assert await sessions.authenticate(by_messenger) is not None
-    assert len(await sessions.list_console_sessions(ada)) == 1
-
-
-async def test_it_ends_when_the_access_token_expires(node: "Node", sessions: ConsoleSessions) -> None:
-    """A token that is valid for an hour opens no session of twelve."""
-    ada = await node.developer()
-    made = await node.developers.create_access_token(Actor(ada, "command_line"), "CI", expires_at=node.clock.now + HOUR)
-    cookie, _ = await opened(sessions, ada, token=made.token)
-    node.clock.now += HOUR - 1
-    assert await sessions.authenticate(cookie) is not None
-    node.clock.now += 1
-    assert await sessions.authenticate(cookie) is None
-
-
 async def test_one_browser_ends_another(node: "Node", sessions: ConsoleSessions) -> None:
     """At once; the log says that it was revoked, by which session and from where."""
     ada = await node.developer()
@@ -201,35 +168,6 @@ async def test_signing_out_is_told_apart(node: "Node", sessions: ConsoleSessions
     with pytest.raises(ConsoleSessionNotFound):
         await sessions.delete_console_session(acting(mine), mine.session.id, signed_out=True)
     assert len(await log_of(node, ada)) == 2
-
-
-async def test_sessions_of_others_are_out_of_reach(node: "Node", sessions: ConsoleSessions) -> None:
-    """Nobody lists or ends another developer's session, and nothing is logged for the try."""
-    ada, bob = await node.developer(), await node.developer()
-    cookie, of_ada = await opened(sessions, ada)
-    _, of_bob = await opened(sessions, bob)
-    for session_id in (of_ada.session.id, "cses_unknown", "", "\0", "\ud800", "x" * 100_000):
-        with pytest.raises(ConsoleSessionNotFound):
-            await sessions.delete_console_session(acting(of_bob), session_id)
-    assert await sessions.delete_console_sessions(acting(of_bob)) == 1
-    assert await sessions.authenticate(cookie) is not None
-    actions = sorted(entry.action for entry in await log_of(node, bob))
-    assert actions == ["console.signed_in", "console.signed_out_everywhere"]
-
-
-@every_driver
-async def test_signing_out_everywhere(node: "Node", other_node: "Node", sessions: ConsoleSessions) -> None:
-    """All browsers at once, this one too, on every node."""
-    ada = await node.developer()
-    elsewhere = ConsoleSessions(other_node.storage, other_node.clock, system_entropy)
-    cookies = [(await opened(sessions, ada))[0] for _ in range(3)]
-    mine = await elsewhere.authenticate(cookies[0])
-    assert mine is not None
-    assert await sessions.delete_console_sessions(acting(mine)) == 3
-    assert [await elsewhere.authenticate(cookie) for cookie in cookies] == [None, None, None]
-    assert await sessions.delete_console_sessions(acting(mine)) == 0
-    actions = sorted(entry.action for entry in await log_of(node, ada))
-    assert actions == ["console.signed_in"] * 3 + ["console.signed_out_everywhere"]
 
 
 async def test_what_a_browser_calls_itself_is_kept_in_part(node: "Node", sessions: ConsoleSessions) -> None:

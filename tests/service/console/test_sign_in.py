@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import every_driver
-from tests.service.callers import LONG, never, open_callers
+from tests.service.callers import LONG, never
 from tests.service.conftest import acting
 from tests.tapping import tap_right
-from tests.waiting import until
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     InvalidSecretKey,
-    MessengerUnavailable,
     ProjectNotFound,
     PublicAccessDisabled,
     SignInNotFound,
@@ -104,28 +102,6 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
     assert len(await node.storage.projects.list_projects("dev_console")) == 3
 
 
-@every_driver
-async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node: "Node") -> None:
-    """At once, on two nodes."""
-    one, other = sign_in_of(node), sign_in_of(other_node)
-    started = await one.start(CONSOLE)
-    await confirm(other_node, started)
-    ends = await asyncio.gather(*(each.finish(started.encrypted, CONSOLE) for each in [one, other] * 8))
-    found = [end.identity for end in ends]
-    assert sorted(found, key=lambda identity: identity is None) == [ADA] + [None] * 15
-
-
-async def test_cancelled_and_expired(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """A sign-in that ends without an identity says so, and finishing it returns none."""
-    cancelled, expired = await sign_in.start(CONSOLE), await sign_in.start(CONSOLE)
-    await node.signin.open_session(token_of(cancelled), "1001")
-    await node.signin.cancel_session(token_of(cancelled), "1001")
-    node.clock.now += SESSION_LIFETIME
-    for started, status in ((cancelled, "cancelled"), (expired, "expired")):
-        assert (await sign_in.read(started.encrypted, CONSOLE)).status == status
-        assert (await sign_in.finish(started.encrypted, CONSOLE)).identity is None
-
-
 async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: DeveloperSignIns) -> None:
     """The link, altered or cut encrypts, those of another key or for another purpose: all of them are unknown."""
     started = await sign_in.start(CONSOLE)
@@ -173,32 +149,6 @@ async def test_the_seal_shows_nothing(node: "Node", sign_in: DeveloperSignIns) -
     assert token_of(started) not in started.encrypted
     assert token_of(started).encode() not in raw
     assert len(started.encrypted) < 1_000
-
-
-async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """It holds a place as a verify call does, gives it back, and consumes nothing."""
-    started = await sign_in.start(CONSOLE)
-    async with open_callers(node):
-        call = asyncio.create_task(sign_in.wait(started.encrypted, CONSOLE, LONG, never))
-        await until(lambda: node.signin.waiting.count == 1)
-        await confirm(node, started)
-        assert await asyncio.wait_for(call, 60) == "over"
-    assert (await sign_in.finish(started.encrypted, CONSOLE)).identity == ADA
-
-
-async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """Nobody should finish a sign-in for a browser that is gone."""
-    started = await sign_in.start(CONSOLE)
-    left = asyncio.Event()
-
-    async def until_left() -> None:
-        await left.wait()
-
-    async with open_callers(node):
-        call = asyncio.create_task(sign_in.wait(started.encrypted, CONSOLE, LONG, until_left))
-        await until(lambda: node.signin.waiting.count == 1)
-        left.set()
-        assert await asyncio.wait_for(call, 60) == "gone"
 
 
 @every_driver
@@ -261,12 +211,3 @@ async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in:
     with pytest.raises(InvalidSecretKey):
         await node.projects.authenticate(project.secret_key_preview)
     assert (await sign_in.finish(started.encrypted, CONSOLE)).identity == ADA
-
-
-async def test_without_a_link_nothing_starts(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """As long as the bot's name is not known the console says so, and goes on when it is."""
-    base, node.link.base = node.link.base, None
-    with pytest.raises(MessengerUnavailable):
-        await sign_in.start(CONSOLE)
-    node.link.base = base
-    await confirm(node, await sign_in.start(CONSOLE))

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -88,16 +87,6 @@ async def test_client_authentication(provider: Provider, subtests: pytest.Subtes
             await provider.tokens.authenticate_client(header, parameters)
         assert error.value.status in {400, 401}
         assert secret not in error.value.description
-
-
-async def test_a_new_secret_ends_the_old_one(provider: Provider, shop: Shop) -> None:
-    """After a regeneration, only the new secret authenticates; a deleted client does not."""
-    old = shop.credentials()
-    shop.secret = await provider.clients.regenerate_client_secret(acting(shop.developer), shop.project.id, shop.id)
-    assert await error_of(provider.tokens.authenticate_client(*old)) == "invalid_client"
-    await shop.authenticated()
-    await provider.clients.delete_client(acting(shop.developer), shop.project.id, shop.id)
-    assert await error_of(shop.authenticated()) == "invalid_client"
 
 
 async def test_refused_codes_stay_usable(provider: Provider, shop: Shop, subtests: pytest.Subtests) -> None:
@@ -319,23 +308,3 @@ async def test_a_reported_sign_in(provider: Provider, node: Node, shop: Shop) ->
     access_token = (await shop.redeem(await browser.finish() or ""))["access_token"]
     await report(browser)
     assert await userinfo_error(shop, access_token) == "invalid_token"
-
-
-async def test_a_client_with_another_method(provider: Provider, shop: Shop) -> None:
-    """A client that became public still needs the verifier of its codes."""
-    code = await shop.sign_in()
-    actor = acting(shop.developer)
-    shop.client, shop.secret = await provider.clients.update_client(
-        actor, shop.project.id, shop.id, ClientChanges(auth_method="none")
-    )
-    assert await error_of(shop.redeem(code, code_verifier="")) == "invalid_grant"
-    assert "id_token" in await shop.redeem(code)
-
-
-async def test_users_keep_their_subject(shop: Shop) -> None:
-    """`sub` is the messenger's id: stable, also after the user took another name."""
-    for identity in (ADA, replace(ADA, messenger_name="Countess", messenger_username="")):
-        tokens = await shop.redeem(await shop.sign_in(identity))
-        claims = await claims_of(shop, tokens["id_token"])
-        assert (claims["sub"], claims["name"]) == ("1001", identity.messenger_name)
-        assert ("preferred_username" in claims) == bool(identity.messenger_username)

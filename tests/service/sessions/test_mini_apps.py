@@ -1,13 +1,10 @@
 """Sign-ins from Mini Apps: what the project and its users decide applies to them as to every other sign-in."""
 
-import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import jwt
 import pytest
-from tests.databases import every_driver
 from tests.giving_bots import give_bot
 from tests.mini_apps import BOT_ID, PUBLIC_KEY, init_data
 from tests.signals import signals
@@ -207,15 +204,3 @@ async def test_a_malformed_project_id(node: "Node") -> None:
     for project_id in ("", "proj_", "proj_\0" + "a" * 22):
         with pytest.raises(InvalidRequest):
             await mini_apps(node).sign_in(project_id, init_data(node.clock.now), public=True)
-
-
-@every_driver
-async def test_one_of_many_calls_signs_in(node: "Node", other_node: "Node") -> None:
-    """Of twenty calls with the same data on two nodes one gets a proof, and all others that it was used."""
-    project, _ = await project_with_bot(node)
-    data = init_data(node.clock.now)
-    calls = [mini_apps(each).sign_in(project.id, data, public=True) for each in (node, other_node) * 10]
-    outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert sorted(type(each).__name__ for each in outcomes) == ["InitDataUsed"] * 19 + ["VerifyResult"]
-    (counts,) = await node.storage.counts.read_daily_counts([project.id], 0)
-    assert dataclasses.astuple(counts)[2:6] == (1, 1, 1, 1)

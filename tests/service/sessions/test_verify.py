@@ -13,13 +13,10 @@ from taproof.core.errors import (
     InvalidRequest,
     MessengerUnavailable,
     ProjectNotFound,
-    ProjectPaused,
-    PublicAccessDisabled,
     SessionNotFound,
 )
 from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
-from taproof.core.projects import ProjectChanges
 from taproof.core.sessions import SessionKey
 from taproof.service.sessions.results import VerifyResult
 
@@ -37,17 +34,6 @@ def claims_of(proof: str | None, secret: str) -> dict[str, object]:
     return claims
 
 
-async def test_a_new_session_has_a_link_and_ten_minutes(node: "Node") -> None:
-    """The deeplink fits the messenger's 64 characters of payload; the token itself is stored nowhere."""
-    project, _ = await node.project()
-    created = await node.signin.create_session(project.id, public=True)
-    assert created.deeplink == f"https://t.me/Sign_In_Bot?start={created.session_token}"
-    assert created.expires_at == node.clock.now + 600_000
-    assert len(created.session_token) <= 64
-    stored = node.storage.database.reader.execute("SELECT * FROM sessions").fetchall()
-    assert created.session_token not in repr(stored)
-
-
 async def test_nothing_is_created_while_the_messenger_is_unknown(node: "Node") -> None:
     """A session that nobody could open would only count as abandoned."""
     project, _ = await node.project()
@@ -57,50 +43,18 @@ async def test_nothing_is_created_while_the_messenger_is_unknown(node: "Node") -
     assert await node.storage.counts.read_daily_counts([project.id], 0) == []
 
 
-async def test_a_paused_project_starts_nothing_but_goes_on_with_what_it_has(node: "Node") -> None:
-    """contract.md: reads of existing sessions go on, and so does a decision."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    token = await node.opened(project)
-    await node.projects.update_project(acting(developer), project.id, ProjectChanges(is_active=False))
-    for public in (True, False):
-        with pytest.raises(ProjectPaused):
-            await node.signin.create_session(project.id, public=public)
-    assert (await node.signin.confirm_session(token, MessengerIdentity("1001", "Ada", ""))).changed
-    assert (await node.signin.verify_session(project.id, token, public=True)).proof is not None
-
-
-async def test_public_access_off_is_for_public_callers_only(node: "Node") -> None:
-    """Creation and reading are refused to browsers and open to the secret key."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    token = await node.confirmed(project)
-    await node.projects.update_project(acting(developer), project.id, ProjectChanges(public_access=False))
-    with pytest.raises(PublicAccessDisabled):
-        await node.signin.create_session(project.id, public=True)
-    for unreadable in (token, UNKNOWN_TOKEN):
-        with pytest.raises(PublicAccessDisabled):
-            await node.signin.verify_session(project.id, unreadable, public=True)
-    assert (await node.signin.verify_session(project.id, token, public=False)).proof is not None
-    assert await node.signin.create_session(project.id, public=False)
-
-
-@pytest.mark.parametrize("project_id", ["", "proj_", "x", "sess_" + "0" * 22, "proj_" + "0" * 21 + "\0", "proj_\ud800"])
-async def test_malformed_project_ids_are_invalid_requests(node: "Node", project_id: str) -> None:
-    """400, not 404: the caller has a slip in its settings."""
-    with pytest.raises(InvalidRequest, match="project_id"):
-        await node.signin.create_session(project_id, public=True)
-    for token in (UNKNOWN_TOKEN, "malformed"):
-        with pytest.raises(InvalidRequest, match="project_id"):
-            await node.signin.verify_session(project_id, token, public=True)
-
-
-@pytest.mark.parametrize("token", ["", "x", "A" * 44, "A" * 42 + "B", "\ud800" * 43, "A" * 42 + "\0"])
-async def test_malformed_tokens_are_invalid_requests(node: "Node", token: str) -> None:
-    """The sentence names the field."""
+async def test_malformed_ids_are_invalid_requests(node: "Node") -> None:
+    """400, not 404: the caller has a slip in its settings. The sentence names the field."""
     project, _ = await node.project()
-    with pytest.raises(InvalidRequest, match="session_token"):
-        await node.signin.verify_session(project.id, token, public=True)
+    for project_id in ("", "proj_", "x", "sess_" + "0" * 22, "proj_" + "0" * 21 + "\0", "proj_\ud800"):
+        with pytest.raises(InvalidRequest, match="project_id"):
+            await node.signin.create_session(project_id, public=True)
+        for token in (UNKNOWN_TOKEN, "malformed"):
+            with pytest.raises(InvalidRequest, match="project_id"):
+                await node.signin.verify_session(project_id, token, public=True)
+    for token in ("", "x", "A" * 44, "A" * 42 + "B", "\ud800" * 43, "A" * 42 + "\0"):
+        with pytest.raises(InvalidRequest, match="session_token"):
+            await node.signin.verify_session(project.id, token, public=True)
 
 
 async def test_unknown_and_foreign_sessions_are_not_found(node: "Node") -> None:
@@ -144,18 +98,6 @@ async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Nod
     }
     for public in (True, False):
         assert await node.signin.verify_session(project.id, token, public=public) == VerifyResult("used")
-
-
-async def test_a_pending_session_is_seen_to_expire_at_the_instant(node: "Node") -> None:
-    """Not a millisecond earlier or later, whether or not the sweep has been there."""
-    project, _ = await node.project()
-    token = await node.opened(project)
-    created = node.clock.now
-    for offset, status in ((599_999, "pending"), (600_000, "expired"), (600_001, "expired")):
-        node.clock.now = created + offset
-        assert (await node.signin.verify_session(project.id, token, public=True)).status == status
-    await node.housekeeping.sweep()
-    assert (await node.signin.verify_session(project.id, token, public=True)).status == "expired"
 
 
 async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_one(

@@ -199,16 +199,6 @@ async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> 
         assert await callers.end_of(call) == "over"
 
 
-async def test_the_time_is_over(node: Node, callers: Callers) -> None:
-    """A wait lasts as long as was asked for, and not a moment less."""
-    project, _ = await node.project()
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    call = await callers.start(project, await node.pending(project), 0.05)
-    assert await callers.end_of(call) == "over"
-    assert loop.time() - begun >= 0.05
-
-
 async def test_a_decision_during_the_first_look(node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decision between the first look and the waiting is not missed: the place is taken before the look."""
     project, _ = await node.project()

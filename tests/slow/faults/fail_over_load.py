@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import httpx
 from tests.faults.place import Place
-from tests.service.sessions.test_code_challenge import challenge_of, new_verifier
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import SECOND
@@ -19,6 +18,7 @@ from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.service.sessions.seen import SeenSession
 
 USERS: Final = 4
@@ -151,10 +151,10 @@ class FailOverLoad:
         )
 
     async def _create(self, service: str) -> SignIn:
-        verifier = new_verifier() if self._chance.random() < 0.7 else None
+        verifier = new_code_verifier() if self._chance.random() < 0.7 else None
         body = {"project_id": self._place.project_id}
         if verifier is not None:
-            body["code_challenge"] = challenge_of(verifier)
+            body["code_challenge"] = code_challenge(verifier)
         while True:
             sent, answer = await self._call(service, "generate", body)
             if answer is not None:

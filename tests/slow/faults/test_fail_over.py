@@ -8,7 +8,6 @@ import asyncpg
 import pytest
 from tests.faults.place import Place, make_place
 from tests.postgres_server import execute
-from tests.service.sessions.test_code_challenge import USER, challenge_of, new_verifier
 from tests.slow.faults.standby import Cluster, cluster_with_standby
 from tests.whole_sign_in import WholeSignIn
 
@@ -17,9 +16,11 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.runtime.database_probe import ask_server
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.storage.postgres import database
 from taproof.storage.postgres.connection import connect
 
+USER = "1001"
 ADA = MessengerIdentity(USER, "Ada", "ada")
 
 
@@ -38,8 +39,8 @@ async def place(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 async def confirmed(node: WholeSignIn, project_id: str) -> tuple[str, str]:
     """Return a confirmed session's token and its verifier."""
-    verifier = new_verifier()
-    created = await node.create_session(project_id, public=True, code_challenge=challenge_of(verifier))
+    verifier = new_code_verifier()
+    created = await node.create_session(project_id, public=True, code_challenge=code_challenge(verifier))
     await node.open_session(created.session_token, USER)
     assert (await node.confirm_session(created.session_token, ADA)).changed
     return created.session_token, verifier
