@@ -1,15 +1,12 @@
 """Accepting an invitation: the first developer, an invited developer, and another messenger account."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
 
 from taproof.core.accounts import Actor, Developer
-from taproof.core.clock import DAY, MINUTE
-from taproof.core.errors import MessengerUnavailable
 from taproof.core.identity import MessengerIdentity
 
 INVITE = "/console/invite"
@@ -197,31 +194,6 @@ async def test_nothing_is_bound_after_a_report(console: Installation, anonymous:
     assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
 
 
-async def test_a_report_during_the_acceptance(
-    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A report in between links nobody and leaves no session; the invitation can still be accepted."""
-    code = await invite(console)
-    await open_invitation(anonymous, code)
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT))
-    await console.messenger.confirm(deeplink(waiting), GRACE)
-    await anonymous.get(WAITING)
-    accept = console.storage.developers.accept_invitation
-
-    async def interrupted(*what: Any, **more: Any) -> Any:
-        await console.messenger.report(deeplink(waiting), GRACE)
-        return await accept(*what, **more)
-
-    monkeypatch.setattr(console.storage.developers, "accept_invitation", interrupted)
-    shown = await anonymous.post(CONFIRM, {})
-    assert shown.status == 403
-    assert "send /unblock to the bot" in alert(shown)
-    assert await console.services.developers.list_developers() == []
-    assert (await console.services.invitations.read_invitation(code)).email == "grace@example.com"
-    assert SESSION_COOKIE not in anonymous.client.cookies
-    assert (await anonymous.get("/console/projects")).status == 303
-
-
 async def test_start_again_forgets_the_stranger(console: Installation, anonymous: Browsing) -> None:
     """If a stranger confirms first, the invitation stays valid and the stranger's confirmation is dropped."""
     await open_invitation(anonymous, await first(console))
@@ -298,42 +270,6 @@ async def test_no_such_invitation(anonymous: Browsing, code: str) -> None:
     assert alert(shown).endswith("Ask for a new one.")
 
 
-async def test_an_invitation_is_accepted_once(console: Installation, anonymous: Browsing) -> None:
-    """A code works once, also for two visitors who are in the messenger with it at the same time."""
-    code = await invite(console)
-    second = await console.browser()
-    await open_invitation(second, code)
-    waiting = await second.follow(await second.submit(ACCEPT, ACCEPT))
-    assert (await take_up(console, anonymous, code, GRACE)).status == 303
-    assert (await anonymous.submit(INVITE, INVITE, code=code)).status == 404
-    await console.messenger.confirm(deeplink(waiting), ADA)
-    shown = await second.submit(WAITING, CONFIRM)
-    assert shown.status == 404
-    assert "it was used, was revoked or has expired" in alert(shown)
-    assert SESSION_COOKIE not in second.client.cookies
-    assert len(await console.services.developers.list_developers()) == 1
-
-
-async def test_not_the_first(console: Installation, anonymous: Browsing) -> None:
-    """The link for the first developer is refused once there is one, and the page says whom to ask."""
-    code = await first(console)
-    await console.add_developer("ada@example.com")
-    shown = await take_up(console, anonymous, code, email="eve@example.com")
-    assert shown.status == 400
-    assert alert(shown).endswith("Ask an owner for an invitation.")
-    assert len(await console.services.developers.list_developers()) == 1
-
-
-async def test_e_mail_address_taken(console: Installation, anonymous: Browsing) -> None:
-    """If the invited address has become a developer's in the meantime, the page says how to sign in."""
-    code = await invite(console)
-    await console.add_developer("Grace@example.com")
-    shown = await take_up(console, anonymous, code, GRACE)
-    assert shown.status == 400
-    assert "Sign in as that developer" in alert(shown)
-    assert SESSION_COOKIE not in anonymous.client.cookies
-
-
 async def test_messenger_account_taken(console: Installation, anonymous: Browsing) -> None:
     """A messenger account that signs in another developer is not linked; another account works at once."""
     await take_up(console, await console.browser(), await first(console), ADA, email="ada@example.com")
@@ -359,34 +295,6 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     again = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
     await console.messenger.confirm(deeplink(again))
     assert (await anonymous.submit(WAITING, CONFIRM)).status == 303
-
-
-async def test_expired_invitation(console: Installation, anonymous: Browsing) -> None:
-    """An invitation that expires while its page is open is refused, and starts nothing in the messenger."""
-    code = await first(console)
-    console.clock.now += DAY - MINUTE
-    await open_invitation(anonymous, code)
-    console.clock.now += MINUTE
-    shown = await anonymous.post(ACCEPT, {"email": "ada@example.com"})
-    assert shown.status == 404
-    assert alert(shown).endswith("Ask for a new one.")
-    assert (await anonymous.get(ACCEPT)).location == INVITE
-
-
-async def test_messenger_unavailable(
-    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the messenger, the page says so and keeps the input."""
-
-    def unknown() -> str:
-        raise MessengerUnavailable
-
-    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
-    await open_invitation(anonymous, await first(console))
-    shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com")
-    assert shown.status == 503
-    assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
-    assert "taproof doctor" in alert(shown)
 
 
 async def test_a_sign_in_accepts_no_invitation(console: Installation, anonymous: Browsing) -> None:

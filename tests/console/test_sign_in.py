@@ -1,7 +1,6 @@
 """Signing in with the messenger and with an access token, and refused attempts."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from tests.console.browsing import Browsing, Shown
@@ -135,28 +134,6 @@ async def test_reported(console: Installation, anonymous: Browsing) -> None:
     assert await is_signed_in(anonymous)
     assert (await console.messenger.report(link)).signed_out
     assert not await is_signed_in(anonymous)
-
-
-async def test_reported_while_it_signs_in(
-    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A report between the confirmation and the session prevents the sign-in; the page says why."""
-    await bind(console, ada := await console.add_developer("ada@example.com"))
-    link = await start(anonymous, f"{SIGN_IN}?next=/console/audit")
-    await console.messenger.confirm(link)
-    store = console.storage.credentials.create_console_session
-
-    async def interrupted(*what: Any, **more: Any) -> None:
-        await console.messenger.report(link)
-        await store(*what, **more)
-
-    monkeypatch.setattr(console.storage.credentials, "create_console_session", interrupted)
-    shown = await anonymous.get(WAITING)
-    assert shown.status == 403
-    assert "send /unblock to the bot" in shown.texts(".//p[@role='alert']")[0]
-    assert shown.fields(SIGN_IN) == {"next": "/console/audit"}
-    assert await console.services.console_sessions.list_console_sessions(ada) == []
-    assert (session_cookie(anonymous), SIGN_IN_COOKIE in anonymous.client.cookies) == (None, False)
 
 
 async def test_expired(console: Installation, anonymous: Browsing) -> None:

@@ -9,7 +9,6 @@ from taproof.core.accounts import AccessToken
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidAccessToken
 from taproof.core.oidc.clients import ClientChanges
-from taproof.service import developers
 
 TOKENS = "/console/tokens"
 """The test's clock begins at 11:06:40 UTC on this day."""
@@ -43,18 +42,6 @@ async def test_created_and_shown_once(console: Installation, visitor: Visitor) -
     again = await visitor.get(TOKENS)
     assert token not in again.html
     assert "deploy script" in again.text
-
-
-async def test_too_many(console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit of tokens, the form says to revoke some and keeps the input."""
-    monkeypatch.setattr(developers, "ACCESS_TOKEN_LIMIT", 1)
-    await make(visitor, name="laptop")
-    shown = await visitor.submit(TOKENS, TOKENS, name="deploy script")
-    assert shown.status == 400
-    [error] = shown.texts(".//p[@role='alert']")
-    assert "Revoke some" in error
-    assert [field.get("value") for field in shown.all(".//input[@name='name']")] == ["deploy script"]
-    assert (await only_token(console, visitor)).name == "laptop"
 
 
 @pytest.mark.parametrize(
@@ -136,20 +123,6 @@ async def test_revoking(console: Installation, visitor: Visitor) -> None:
     assert (await visitor.post(path)).status == 404
 
 
-async def test_tokens_of_others(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Nobody, not even an owner, sees or revokes another developer's token; unknown ids get the same answer."""
-    token = plaintext(await make(stranger, name="private"))
-    foreign = await only_token(console, stranger)
-    assert "private" not in (await visitor.get(TOKENS)).text
-    answers = {
-        (shown.status, shown.text)
-        for shown in [await visitor.post(f"{TOKENS}/{each}/revoke") for each in (foreign.id, "tok_x", "%00", "é")]
-    }
-    assert len(answers) == 1
-    assert answers.pop()[0] == 404
-    await console.services.developers.authenticate(token)
-
-
 async def test_revoking_the_token_of_the_own_session(console: Installation, anonymous: Browsing) -> None:
     """Revoking the token of the own session is announced, and signs the visitor out with a notice."""
     developer = await console.add_developer("ada@example.com")
@@ -181,19 +154,6 @@ async def test_a_token_created_with_a_token_ends_with_it(
     assert "at the same time as the token that you signed in with" in shown.texts(".//p[@role='status']")[0]
     tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
     assert {token.expires_at for token in tokens} == {START + 7 * DAY}
-
-
-async def test_a_token_created_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
-    """The chosen expiry is kept if it is not later than that of the session's token."""
-    visitor = await console.sign_in(await console.add_developer("ada@example.com"))
-    for name, given, chosen in (("a", "90", "7"), ("b", "never", "30")):
-        token = plaintext(await make(visitor, name=name, expiry=given, scope_tokens="on"))
-        browser = await console.browser()
-        await browser.submit("/console/sign-in", "/console/sign-in/token", access_token=token)
-        await browser.submit(TOKENS, TOKENS, name=f"{name} more", expiry=chosen)
-    tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
-    ends = {token.name: token.expires_at for token in tokens}
-    assert (ends["a more"], ends["b more"]) == (START + 7 * DAY, START + 30 * DAY)
 
 
 async def came_in(console: Installation, visitor: Visitor, **scopes: str) -> Browsing:

@@ -10,7 +10,6 @@ from tests.waiting import until
 
 from taproof import verify_proof
 from taproof.core.clock import MINUTE
-from taproof.core.errors import MessengerUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
 from taproof.service.projects import Rotation
@@ -233,22 +232,6 @@ async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, cons
     sent = await visitor.post(page_of(project))
     assert sent.status == 400
     assert len(sent.all(".//p[@role='alert']")) == 1
-    assert await counts(console, visitor, project) == (0, 0)
-
-
-async def test_an_unreachable_messenger_is_reported(
-    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While the address of links is unknown, the page says so and nothing is started."""
-    project, _ = await visitor.create_project("Shop")
-
-    def unknown() -> str:
-        raise MessengerUnavailable
-
-    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
-    sent = await visitor.post(page_of(project))
-    assert sent.status == 503
-    assert "The messenger cannot be reached right now" in sent.texts(".//p[@role='alert']")[0]
     assert await counts(console, visitor, project) == (0, 0)
 
 
