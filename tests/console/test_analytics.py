@@ -118,12 +118,9 @@ def figures_of_csv(text: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_page_file_and_api_say_the_same(
-    console: Installation, visitor: Visitor, api: httpx.AsyncClient, seed: int
-) -> None:
+async def test_page_file_and_api_say_the_same(console: Installation, visitor: Visitor, api: httpx.AsyncClient) -> None:
     """Every figure of the API is shown, for every window, over all projects and for one."""
-    chance = random.Random(seed)  # noqa: S311 — to be drawn again as it was.
+    chance = random.Random(0)  # noqa: S311 — to be drawn again as it was.
     shop, *_ = await live_through(console, visitor, chance, days=40)
     for days in ("7", "30", "90"):
         for query in ({"days": days}, {"days": days, "project_id": shop}):
@@ -208,13 +205,13 @@ async def test_figures_are_compared_with_the_period_before(console: Installation
     assert shown.texts(".//dl[@class='figures']/div[5]/dd") == ["0 no change"]
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("query", [{"days": "8"}, {"days": "x"}, {"days": "٧"}, {"project_id": "x"}])
-async def test_wrong_parameters_are_refused(visitor: Visitor, path: str, query: dict[str, str]) -> None:
+async def test_wrong_parameters_are_refused(visitor: Visitor) -> None:
     """Wrong parameters are refused with a sentence."""
-    shown = await visitor.get(path, **query)
-    assert shown.status == 400
-    assert "Choose a period: 7, 30 or 90 days." in shown.text or "project_id must be" in shown.text
+    period = "Choose a period: 7, 30 or 90 days."
+    for name, value, said in (*(("days", days, period) for days in ("8", "x", "٧")), ("project_id", "x", "must be")):
+        for path in PATHS:
+            shown = await visitor.get(path, **{name: value})
+            assert (shown.status, said in shown.text) == (400, True), (path, value)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from tests.console.browsing import Browsing
 from tests.console.conftest import GRACE, SESSION_COOKIE, Installation, Visitor
-from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, deeplink, is_signed_in, new_token
+from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, is_signed_in, new_token
 
 from taproof.console.guard import Guard
 from taproof.core.accounts import Actor
@@ -28,7 +28,7 @@ async def test_cookies_over_https(console: Installation, anonymous: Browsing) ->
     """Over HTTPS every cookie is bound to this host, hidden from scripts, and not sent by other sites."""
     await bind(console, await console.add_developer("ada@example.com"))
     started = await anonymous.submit(SIGN_IN, SIGN_IN)
-    await console.messenger.confirm(deeplink(await anonymous.follow(started)))
+    await console.messenger.confirm((await anonymous.follow(started)).deeplink)
     finished = await anonymous.get(WAITING)
     given = [*started.response.headers.get_list("set-cookie"), *finished.response.headers.get_list("set-cookie")]
     assert {cookie.partition("=")[0] for cookie in given} == {SIGN_IN_COOKIE, SESSION_COOKIE}
@@ -79,7 +79,7 @@ async def test_another_sign_in_ends_the_session_before(console: Installation, vi
     link = await console.services.invitations.invite_developer(None, "grace@example.com")
     await visitor.submit("/console/invite", "/console/invite", code=link.code)
     shown = await visitor.submit("/console/invite/accept", "/console/invite/accept")
-    await console.messenger.confirm(deeplink(await visitor.follow(shown)), GRACE)
+    await console.messenger.confirm((await visitor.follow(shown)).deeplink, GRACE)
     assert (await visitor.submit(WAITING, "/console/invite/confirm")).status == 303
     assert "grace@example.com" in (await visitor.get("/console/account")).text
     other = await console.browser()

