@@ -100,6 +100,11 @@ class Shown:
         """Return the texts of the cells of a table's body."""
         return [[text_of(cell) for cell in row] for row in self.one(table).findall(".//tbody/tr")]
 
+    @property
+    def deeplink(self) -> str:
+        """Return the link to the messenger on the page that waits for a tap."""
+        return self.one(".//a[@target='_blank']").get("href", "")
+
     def form(self, action: str) -> Element:
         return self.one(f".//form[@action='{action}']")
 

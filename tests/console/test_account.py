@@ -2,7 +2,7 @@
 
 import pytest
 from tests.console.browsing import Browsing
-from tests.console.conftest import ADA, SESSION_COOKIE, Installation, Visitor
+from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 from tests.sign_ins import stored_sign_in
 
 from taproof.console.account import browser_in_words
@@ -80,19 +80,6 @@ async def test_this_browser_is_signed_out(console: Installation, visitor: Visito
     assert SESSION_COOKIE not in visitor.client.cookies
 
 
-async def test_sessions_of_others(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Nobody, not even an owner, sees or ends another developer's session; an unknown id gets the same answer."""
-    foreign = await session_id(console, stranger)
-    assert foreign not in (await visitor.get(ACCOUNT)).html
-    sentences = set()
-    for each in (foreign, "cses_" + "A" * 22, "made-up", "%00", "é"):
-        shown = await visitor.post(f"{ACCOUNT}/sessions/{each}/end")
-        assert shown.status == 404
-        sentences.add(shown.text)
-    assert len(sentences) == 1
-    assert await is_signed_in(stranger)
-
-
 async def test_signing_out(console: Installation, visitor: Visitor) -> None:
     """Signing out ends the session on the server, deletes the cookie, and is confirmed on the sign-in page."""
     cookie = visitor.client.cookies[SESSION_COOKIE]
@@ -121,36 +108,6 @@ async def test_signing_out_everywhere(console: Installation, visitor: Visitor, s
     assert [await is_signed_in(each) for each in browsers] == [False] * 3
     assert await is_signed_in(stranger)
     await console.services.developers.authenticate(token.plaintext)
-
-
-async def test_it_is_in_the_log(console: Installation, visitor: Visitor) -> None:
-    """The audit log records every sign-out with the session that did it and its address."""
-    other = await second_browser(console, visitor)
-    other_id, own_id = await session_id(console, other), await session_id(console, visitor)
-    await visitor.post(f"{ACCOUNT}/sessions/{other_id}/end")
-    await visitor.post("/console/sign-out-everywhere")
-    again = await console.sign_in(visitor.developer)
-    await again.post("/console/sign-out")
-    entries = (await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)).entries
-    found = {entry.action: entry for entry in entries}
-    revoked, everywhere = found["console.session_revoked"], found["console.signed_out_everywhere"]
-    assert (revoked.subject, revoked.via, revoked.via_id, revoked.address) == (other_id, "console", own_id, "127.0.0.1")
-    assert (everywhere.via_id, everywhere.address) == (own_id, "127.0.0.1")
-    assert found["console.signed_out"].subject not in {other_id, own_id}
-
-
-async def test_messenger_sessions(console: Installation, anonymous: Browsing) -> None:
-    """A session opened with the messenger is listed so; its user agent is cut to 200 characters."""
-    code = await console.services.invitations.invite_first()
-    anonymous.client.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0" + "x" * 500
-    await anonymous.submit("/console/invite", "/console/invite", code=code or "")
-    waiting = await anonymous.follow(
-        await anonymous.submit("/console/invite/accept", "/console/invite/accept", email="ada@example.com")
-    )
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
-    await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
-    [[browser, address, *_, means, _]] = (await anonymous.get(ACCOUNT)).rows()
-    assert (browser, address, means) == ("Firefox on Linux This browser", "127.0.0.1", "Messenger")
 
 
 @pytest.mark.parametrize(

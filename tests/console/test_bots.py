@@ -4,10 +4,8 @@ import pytest
 from tests.console.conftest import Installation, Visitor
 
 from taproof.core.accounts import Actor, Developer
-from taproof.core.errors import BotTokenRefused
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project
-from taproof.service.bots import CHECKS
 
 LIST = "/console/projects"
 
@@ -148,46 +146,3 @@ async def test_a_broken_bot_is_reported_on_every_page_of_its_project(visitor: Vi
     await visitor.submit(settings(project), bot_form(project), bot_token=token)
     assert "broken" not in (await visitor.get(LIST)).text
     assert banner not in (await visitor.get(f"{LIST}/{project.id}")).text
-
-
-async def test_a_strangers_project_is_not_found(visitor: Visitor, stranger: Visitor, console: Installation) -> None:
-    """Nobody sets or removes the bot of another developer's project."""
-    project, _ = await visitor.create_project()
-    await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
-    token = console.bot_father.make_bot("Other_Bot", 7_000_000_002)
-    for path in (bot_form(project), f"{bot_form(project)}/remove"):
-        shown = await stranger.post(path, {"bot_token": token})
-        assert shown.status == 404
-    assert (await read(console, project)).bot_username == "Shop_Bot"
-
-
-async def test_too_many_tokens_are_reported_beside_the_field(visitor: Visitor, console: Installation) -> None:
-    """A refusal says how long to wait, in words and in a header."""
-    project, _ = await visitor.create_project()
-    wrong = f"7000000009:{'A' * 35}"
-    for _ in range(CHECKS.number):
-        with pytest.raises(BotTokenRefused):
-            await console.services.bots.set_bot(visitor.actor, project.id, wrong)
-    shown = await visitor.submit(settings(project), bot_form(project), bot_token=wrong)
-    assert (shown.status, shown.response.headers["retry-after"]) == (429, "3")
-    assert shown.texts(".//p[@id='bot_token-error']") == ["Too many requests. Try again in 3 seconds."]
-    assert wrong not in shown.html
-
-
-async def test_a_project_that_lost_its_bot_is_shown_as_broken(
-    visitor: Visitor, stranger: Visitor, console: Installation
-) -> None:
-    """A bot that moved to another project is shown as broken until its developer acts; the log records the move."""
-    project, _ = await visitor.create_project()
-    other, _ = await stranger.create_project("Other")
-    await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
-    token = console.bot_father.make_bot("Shop_Bot")
-    shown = await stranger.follow(await stranger.submit(settings(other), bot_form(other), bot_token=token))
-    assert "@Shop_Bot now asks people to confirm." in shown.text
-    assert "Bot broken" in (await visitor.get(LIST)).text
-    assert "Broken since" in (await visitor.get(settings(project))).text
-    assert "Removed a project's own bot" in (await visitor.get("/console/audit")).text
-    shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
-    assert "By default, the service's own bot asks people to confirm." in shown.text
-    assert "broken" not in (await visitor.get(LIST)).text
-    assert (await read(console, other)).bot_username == "Shop_Bot"

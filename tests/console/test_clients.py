@@ -177,21 +177,3 @@ async def test_the_page_says_what_a_project_limits(visitor: Visitor, console: In
     fields |= {"authorization_code": "on"}
     refused = await visitor.post(page_of(project), fields | {"email": "none", "id_token_lifetime": "3600"})
     assert (refused.status, "maximum number of OpenID Connect clients" in refused.text) == (400, True)
-
-
-async def test_the_audit_log_links_to_the_clients(visitor: Visitor, console: Installation) -> None:
-    """Each change has its words, and leads to the list of the project's clients."""
-    project, _ = await visitor.create_project()
-    client, _ = await new_client(console, visitor, project)
-    page = page_of(project, client)
-    for action in (page, f"{page}/regenerate", f"{page}/delete"):
-        console.clock.now += 1
-        await visitor.submit(page, action, **({"name": "New"} if action == page else {}))
-    shown = await visitor.get("/console/audit")
-    assert [row[2] for row in shown.rows() if "OpenID" in row[2]] == [
-        "Deleted an OpenID Connect client",
-        "Replaced the secret of an OpenID Connect client",
-        "Changed an OpenID Connect client",
-        "Created an OpenID Connect client",
-    ]
-    assert len(shown.all(f".//td//a[@href='{page_of(project)}']")) == 4

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.console.browsing import Browsing, Shown
+from tests.console.browsing import Shown
 from tests.console.conftest import Installation, Visitor
 
 from taproof.console.guard import SECURITY_HEADERS
 from taproof.console.rendering import PageRenderer
-from taproof.core.errors import InvalidRequest, MessengerUnavailable, StoreUnavailable
+from taproof.core.errors import InvalidRequest, StoreUnavailable
 from taproof.http.errors import NO_PAGE
 
 SECRET = "con_of_somebody"
@@ -56,16 +56,6 @@ async def test_an_unavailable_store_is_reported_on_a_page(
         assert shown.response.headers.get_list(name.decode()) == [value.decode()]
     assert capsys.readouterr() == ("", "")
     assert (await visitor.get("/console/projects")).status == 200
-
-
-async def test_an_unavailable_messenger_has_retry_after(
-    anonymous: Browsing, console: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sign-in page shows the reason, with status 503 and Retry-After."""
-    monkeypatch.setattr(console.services.developer_sign_ins, "start", fail_with(MessengerUnavailable()))
-    shown = await anonymous.submit("/console/sign-in", "/console/sign-in")
-    assert (shown.status, shown.response.headers["retry-after"]) == (503, "1")
-    assert shown.form("/console/sign-in") is not None
 
 
 async def test_not_found_says_who_is_signed_in(console: Installation, visitor: Visitor, stranger: Visitor) -> None:

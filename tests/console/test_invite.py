@@ -1,15 +1,12 @@
 """Accepting an invitation: the first developer, an invited developer, and another messenger account."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
 
 from taproof.core.accounts import Actor, Developer
-from taproof.core.clock import DAY, MINUTE
-from taproof.core.errors import MessengerUnavailable
 from taproof.core.identity import MessengerIdentity
 
 INVITE = "/console/invite"
@@ -46,12 +43,8 @@ async def take_up(
     """Accept the invitation as `identity` and return the answer to "Yes, link this account"."""
     await open_invitation(browser, code)
     waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
-    await console.messenger.confirm(deeplink(waiting), identity)
+    await console.messenger.confirm(waiting.deeplink, identity)
     return await browser.submit(WAITING, CONFIRM)
-
-
-def deeplink(waiting: Shown) -> str:
-    return waiting.one(".//a[@target='_blank']").get("href", "")
 
 
 def alert(shown: Shown) -> str:
@@ -97,7 +90,7 @@ async def test_only_the_address_of_the_invitation(console: Installation, anonymo
     """An e-mail address in the form is ignored if the invitation has one."""
     await open_invitation(anonymous, await invite(console))
     waiting = await anonymous.follow(await anonymous.post(ACCEPT, {"email": "eve@example.com"}))
-    await console.messenger.confirm(deeplink(waiting), GRACE)
+    await console.messenger.confirm(waiting.deeplink, GRACE)
     await anonymous.submit(WAITING, CONFIRM)
     assert [each.email for each in await console.services.developers.list_developers()] == ["grace@example.com"]
 
@@ -165,7 +158,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     mallory = MessengerIdentity("66", "<b>Ada</b>\u202e", "mallory")
-    await console.messenger.confirm(deeplink(waiting), mallory)
+    await console.messenger.confirm(waiting.deeplink, mallory)
     for _ in range(2):
         shown = await anonymous.get(WAITING)
         assert (shown.status, shown.heading) == (200, "Is that you?")
@@ -182,10 +175,10 @@ async def test_nothing_is_bound_after_a_report(console: Installation, anonymous:
     """A victim who confirmed and then reports it is not linked; the invitation stays valid for its recipient."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="eve@example.com"))
-    await console.messenger.confirm(deeplink(waiting), GRACE)
+    await console.messenger.confirm(waiting.deeplink, GRACE)
     asked = await anonymous.get(WAITING)
     assert asked.heading == "Is that you?"
-    assert not (await console.messenger.report(deeplink(waiting), GRACE)).signed_out
+    assert not (await console.messenger.report(waiting.deeplink, GRACE)).signed_out
     shown = await anonymous.post(CONFIRM, {})
     assert shown.status == 403
     assert "send /unblock to the bot" in alert(shown)
@@ -193,40 +186,15 @@ async def test_nothing_is_bound_after_a_report(console: Installation, anonymous:
     assert SESSION_COOKIE not in anonymous.client.cookies
     assert (await anonymous.post(CONFIRM, {})).location == ACCEPT
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
-    await console.messenger.confirm(deeplink(waiting), ADA)
+    await console.messenger.confirm(waiting.deeplink, ADA)
     assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
-
-
-async def test_a_report_during_the_acceptance(
-    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A report in between links nobody and leaves no session; the invitation can still be accepted."""
-    code = await invite(console)
-    await open_invitation(anonymous, code)
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT))
-    await console.messenger.confirm(deeplink(waiting), GRACE)
-    await anonymous.get(WAITING)
-    accept = console.storage.developers.accept_invitation
-
-    async def interrupted(*what: Any, **more: Any) -> Any:
-        await console.messenger.report(deeplink(waiting), GRACE)
-        return await accept(*what, **more)
-
-    monkeypatch.setattr(console.storage.developers, "accept_invitation", interrupted)
-    shown = await anonymous.post(CONFIRM, {})
-    assert shown.status == 403
-    assert "send /unblock to the bot" in alert(shown)
-    assert await console.services.developers.list_developers() == []
-    assert (await console.services.invitations.read_invitation(code)).email == "grace@example.com"
-    assert SESSION_COOKIE not in anonymous.client.cookies
-    assert (await anonymous.get("/console/projects")).status == 303
 
 
 async def test_start_again_forgets_the_stranger(console: Installation, anonymous: Browsing) -> None:
     """If a stranger confirms first, the invitation stays valid and the stranger's confirmation is dropped."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
-    await console.messenger.confirm(deeplink(waiting), MessengerIdentity("66", "Mallory", ""))
+    await console.messenger.confirm(waiting.deeplink, MessengerIdentity("66", "Mallory", ""))
     shown = await anonymous.get(WAITING)
     [again] = [link.get("href", "") for link in shown.all(".//main//a")]
     page = await anonymous.get(again)
@@ -234,7 +202,7 @@ async def test_start_again_forgets_the_stranger(console: Installation, anonymous
     refused = await anonymous.post(CONFIRM)
     assert (refused.status, refused.location) == (303, ACCEPT)
     waiting = await anonymous.follow(await anonymous.post(ACCEPT, page.fields(ACCEPT)))
-    await console.messenger.confirm(deeplink(waiting), ADA)
+    await console.messenger.confirm(waiting.deeplink, ADA)
     assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
     [developer] = await console.services.developers.list_developers()
     assert developer.messenger_id == ADA.messenger_id
@@ -248,7 +216,7 @@ async def test_yes_without_a_confirmation(console: Installation, anonymous: Brow
     assert (await anonymous.post(CONFIRM)).location == ACCEPT
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     assert (await anonymous.post(CONFIRM)).location == ACCEPT
-    await console.messenger.confirm(deeplink(waiting), ADA)
+    await console.messenger.confirm(waiting.deeplink, ADA)
     assert (await (await console.browser()).post(CONFIRM)).location == ACCEPT
     assert await console.services.developers.list_developers() == []
 
@@ -257,7 +225,7 @@ async def test_the_messenger_is_asked_to_bind(console: Installation, anonymous: 
     """The question in the messenger says what the tap does; it differs from that of a sign-in."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
-    seen = await console.messenger.open(deeplink(waiting))
+    seen = await console.messenger.open(waiting.deeplink)
     assert seen.project_name == "Taproof: link this account to the console"
 
 
@@ -265,7 +233,7 @@ async def test_head_changes_nothing(console: Installation, anonymous: Browsing) 
     """A HEAD request neither uses up a confirmation nor ends a sign-in in progress."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
-    await console.messenger.confirm(deeplink(waiting), ADA)
+    await console.messenger.confirm(waiting.deeplink, ADA)
     for path in (INVITE, ACCEPT, WAITING):
         answer = await anonymous.client.head(path)
         assert (answer.status_code, "set-cookie" in answer.headers) == (200, False), path
@@ -280,7 +248,7 @@ async def test_the_cookie_stays_small(console: Installation, anonymous: Browsing
     assert len(anonymous.client.cookies["__Host-taproof_signin"]) < 500
     email = f"{'a' * 64}@{'b' * 185}.com"
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email=email))
-    await console.messenger.confirm(deeplink(waiting), MessengerIdentity("9" * 20, "\U0001f600" * 129, "u" * 32))
+    await console.messenger.confirm(waiting.deeplink, MessengerIdentity("9" * 20, "\U0001f600" * 129, "u" * 32))
     await anonymous.get(WAITING)
     assert len(anonymous.client.cookies["__Host-taproof_signin"]) < 4_000
     await anonymous.submit(WAITING, CONFIRM)
@@ -298,42 +266,6 @@ async def test_no_such_invitation(anonymous: Browsing, code: str) -> None:
     assert alert(shown).endswith("Ask for a new one.")
 
 
-async def test_an_invitation_is_accepted_once(console: Installation, anonymous: Browsing) -> None:
-    """A code works once, also for two visitors who are in the messenger with it at the same time."""
-    code = await invite(console)
-    second = await console.browser()
-    await open_invitation(second, code)
-    waiting = await second.follow(await second.submit(ACCEPT, ACCEPT))
-    assert (await take_up(console, anonymous, code, GRACE)).status == 303
-    assert (await anonymous.submit(INVITE, INVITE, code=code)).status == 404
-    await console.messenger.confirm(deeplink(waiting), ADA)
-    shown = await second.submit(WAITING, CONFIRM)
-    assert shown.status == 404
-    assert "it was used, was revoked or has expired" in alert(shown)
-    assert SESSION_COOKIE not in second.client.cookies
-    assert len(await console.services.developers.list_developers()) == 1
-
-
-async def test_not_the_first(console: Installation, anonymous: Browsing) -> None:
-    """The link for the first developer is refused once there is one, and the page says whom to ask."""
-    code = await first(console)
-    await console.add_developer("ada@example.com")
-    shown = await take_up(console, anonymous, code, email="eve@example.com")
-    assert shown.status == 400
-    assert alert(shown).endswith("Ask an owner for an invitation.")
-    assert len(await console.services.developers.list_developers()) == 1
-
-
-async def test_e_mail_address_taken(console: Installation, anonymous: Browsing) -> None:
-    """If the invited address has become a developer's in the meantime, the page says how to sign in."""
-    code = await invite(console)
-    await console.add_developer("Grace@example.com")
-    shown = await take_up(console, anonymous, code, GRACE)
-    assert shown.status == 400
-    assert "Sign in as that developer" in alert(shown)
-    assert SESSION_COOKIE not in anonymous.client.cookies
-
-
 async def test_messenger_account_taken(console: Installation, anonymous: Browsing) -> None:
     """A messenger account that signs in another developer is not linked; another account works at once."""
     await take_up(console, await console.browser(), await first(console), ADA, email="ada@example.com")
@@ -342,7 +274,7 @@ async def test_messenger_account_taken(console: Installation, anonymous: Browsin
     assert shown.status == 400
     assert "use another account" in alert(shown)
     waiting = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
-    await console.messenger.confirm(deeplink(waiting), GRACE)
+    await console.messenger.confirm(waiting.deeplink, GRACE)
     assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
 
 
@@ -351,42 +283,14 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     assert [link.get("href") for link in waiting.all(".//a[@class='button quiet']")] == [ACCEPT]
-    await console.messenger.cancel(deeplink(waiting))
+    await console.messenger.cancel(waiting.deeplink)
     shown = await anonymous.get(WAITING)
     assert shown.status == 400
     assert "You tapped Cancel" in alert(shown)
     assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
     again = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
-    await console.messenger.confirm(deeplink(again))
+    await console.messenger.confirm(again.deeplink)
     assert (await anonymous.submit(WAITING, CONFIRM)).status == 303
-
-
-async def test_expired_invitation(console: Installation, anonymous: Browsing) -> None:
-    """An invitation that expires while its page is open is refused, and starts nothing in the messenger."""
-    code = await first(console)
-    console.clock.now += DAY - MINUTE
-    await open_invitation(anonymous, code)
-    console.clock.now += MINUTE
-    shown = await anonymous.post(ACCEPT, {"email": "ada@example.com"})
-    assert shown.status == 404
-    assert alert(shown).endswith("Ask for a new one.")
-    assert (await anonymous.get(ACCEPT)).location == INVITE
-
-
-async def test_messenger_unavailable(
-    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the messenger, the page says so and keeps the input."""
-
-    def unknown(_: str | None) -> str:
-        raise MessengerUnavailable
-
-    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
-    await open_invitation(anonymous, await first(console))
-    shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com")
-    assert shown.status == 503
-    assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
-    assert "taproof doctor" in alert(shown)
 
 
 async def test_a_sign_in_accepts_no_invitation(console: Installation, anonymous: Browsing) -> None:
@@ -394,7 +298,7 @@ async def test_a_sign_in_accepts_no_invitation(console: Installation, anonymous:
     code = await first(console)
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit("/console/sign-in", "/console/sign-in"))
-    await console.messenger.confirm(deeplink(waiting))
+    await console.messenger.confirm(waiting.deeplink)
     assert (await anonymous.get(WAITING)).status == 403
     assert dataclasses.astuple(await console.services.invitations.read_invitation(code))
     assert await console.services.developers.list_developers() == []

@@ -9,7 +9,7 @@ from tests.console.conftest import ADA, Installation, Visitor
 
 from taproof.contract.member import Role
 from taproof.core.projects import Project
-from taproof.core.roles import ACTIONS, PERMITTED, ROLES, ProjectAction
+from taproof.core.roles import ACTIONS, PERMITTED, ROLES
 
 JOIN = "/console/join"
 ACCEPT = "/console/join/accept"
@@ -129,41 +129,33 @@ async def test_owners_change_and_remove_members(visitor: Visitor, stranger: Visi
     assert (await stranger.get(f"/console/projects/{project.id}")).status == 404
 
 
-def forms(project: Project, other_id: str) -> Iterator[tuple[ProjectAction, str, dict[str, str]]]:
-    """Yield the forms of a project: the action that each needs, its address and its fields."""
+def forms(project: Project, other_id: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the address and the fields of each form of a project."""
     path = f"/console/projects/{project.id}"
     uris = {"name": "Grafana", "redirect_uris": "https://a.example/cb", "auth_method": "basic", "signing_alg": "RS256"}
-    yield "write", f"{path}/settings", {"name": "New", "was_name": "Shop"}
-    yield "write", f"{path}/bot/remove", {}
-    yield "write", f"{path}/clients", {**uris, "email": "none", "id_token_lifetime": "3600", "authorization_code": "on"}
-    yield "secrets", f"{path}/try", {}
-    yield "secrets", f"{path}/regenerate", {"confirmation": project.id}
-    yield "members", f"{path}/members/invitations", {"role": "viewer"}
-    yield "members", f"{path}/members/{other_id}/role", {"role": "developer"}
-    yield "members", f"{path}/members/{other_id}/remove", {}
-    yield "delete", f"{path}/delete", {"confirmation": project.id}
+    yield f"{path}/settings", {"name": "New", "was_name": "Shop"}
+    yield f"{path}/bot/remove", {}
+    yield f"{path}/clients", {**uris, "email": "none", "id_token_lifetime": "3600", "authorization_code": "on"}
+    yield f"{path}/try", {}
+    yield f"{path}/regenerate", {"confirmation": project.id}
+    yield f"{path}/members/invitations", {"role": "viewer"}
+    yield f"{path}/members/{other_id}/role", {"role": "developer"}
+    yield f"{path}/members/{other_id}/remove", {}
+    yield f"{path}/delete", {"confirmation": project.id}
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_each_form_needs_its_role(console: Installation, visitor: Visitor, stranger: Visitor, role: Role) -> None:
-    """A form that a role does not permit is refused with the role that it needs, and changes nothing."""
-    other = await console.sign_in(await console.add_developer("alan@example.com"))
+async def test_no_form_is_for_viewers(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Each form is refused with the role that it needs, and changes nothing."""
+    project, _ = await visitor.create_project("Shop")
+    await join(visitor, project, stranger, "viewer")
     failures = []
-    for index in range(9):
-        project, _ = await visitor.create_project("Shop")
-        for each, of_role in ((stranger, role), (other, "viewer")):
-            await join(visitor, project, each, of_role)
-        action, path, fields = list(forms(project, other.developer.id))[index]
-        before = await console.storage.projects.read_project(project.id)
+    before = await console.storage.projects.read_project(project.id)
+    for path, fields in forms(project, visitor.developer.id):
         shown = await stranger.post(path, fields)
-        if action in PERMITTED[role]:
-            if shown.status not in {200, 303}:
-                failures.append((path, shown.status, shown.html))
-        elif shown.status != 400 or f"and yours is {role}" not in shown.text:
+        if shown.status != 400 or "and yours is viewer" not in shown.text:
             failures.append((path, shown.status, shown.html))
-        elif await console.storage.projects.read_project(project.id) != before:
-            failures.append((path, 0, "changed something"))
     assert failures == []
+    assert await console.storage.projects.read_project(project.id) == before
 
 
 async def test_only_those_who_may_erase_a_user_see_the_button(

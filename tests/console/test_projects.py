@@ -6,15 +6,12 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from starlette.routing import Route
-from tests.console.browsing import Browsing, Shown, text_of
+from tests.console.browsing import Shown, text_of
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 
-from taproof.console.app import Console
 from taproof.console.projects import PAGE_SIZE
 from taproof.contract.project import ProjectEvent
-from taproof.core.errors import InvalidSecretKey, ProjectNotFound
-from taproof.core.oidc.clients import ClientChanges
+from taproof.core.errors import InvalidSecretKey
 from taproof.core.projects import PROJECT_DEFAULTS, Project, ProjectChanges
 from taproof.service import projects
 
@@ -77,13 +74,12 @@ async def test_the_list_has_pages(visitor: Visitor, console: Installation) -> No
     assert "There are no more projects." in past.text
 
 
-@pytest.mark.parametrize("page", ["0", "-1", "", "x", "1.0", "٣", "10000", "9" * 5000])
-async def test_the_list_has_no_such_page(visitor: Visitor, page: str) -> None:
+async def test_the_list_has_no_such_page(visitor: Visitor) -> None:
     """A page number that no link contains is refused with a page."""
     await visitor.create_project()
-    shown = await visitor.get(LIST, page=page)
-    assert shown.status == 400
-    assert "This page of your projects does not exist" in shown.text
+    for page in ("0", "-1", "", "x", "1.0", "٣", "10000", "9" * 5000):
+        shown = await visitor.get(LIST, page=page)
+        assert (shown.status, "This page of your projects does not exist" in shown.text) == (400, True), page
 
 
 async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,22 +149,12 @@ async def test_a_new_project_asks_only_for_its_name(visitor: Visitor, console: I
     assert all(getattr(project, field) == value for field, value in PROJECT_DEFAULTS.given().items())
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (" ", "The name must have 1 to 100 characters."),
-        ("x" * 101, "The name must have 1 to 100 characters."),
-        ("\u200b", "The name must contain a visible character."),
-    ],
-)
-async def test_a_refused_name_stays_in_the_form(
-    visitor: Visitor, console: Installation, name: str, sentence: str
-) -> None:
+async def test_a_refused_name_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
     """A refused form says why, keeps the input, and creates no project."""
-    shown = await visitor.post(LIST, {"name": name})
+    shown = await visitor.post(LIST, {"name": "x" * 101})
     assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']") == [sentence]
-    assert shown.fields(LIST) == {"name": name.strip(" \u200b")}
+    assert shown.texts(".//p[@role='alert']") == ["The name must have 1 to 100 characters."]
+    assert shown.fields(LIST) == {"name": "x" * 101}
     assert await console.services.projects.list_projects(visitor.developer) == []
 
 
@@ -226,20 +212,6 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
     page = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
     assert json.loads(page.entries[0].details) == {"name": "Store"}
     assert page.entries[0].via == "console"
-
-
-async def test_every_setting_can_be_changed(visitor: Visitor, console: Installation) -> None:
-    """Name, webhook URL and boxes can be changed both ways."""
-    project, _ = await visitor.create_project("Shop")
-    path = f"{LIST}/{project.id}/settings"
-    sent = (await visitor.get(path)).fields(path)
-    del sent["public_access"]
-    await visitor.post(path, sent | {"webhook_url": "https://shop.example/h", "collect_phone": "on"})
-    kept = await the_project(visitor, console)
-    assert kept == replace(project, webhook_url="https://shop.example/h", collect_phone=True, public_access=False)
-    await settings_of(visitor, project, public_access="on", webhook_url="", name="Store")
-    kept = await the_project(visitor, console)
-    assert kept == replace(project, name="Store", collect_phone=True)
 
 
 async def test_a_project_is_paused_and_resumed(visitor: Visitor, console: Installation) -> None:
@@ -304,19 +276,16 @@ async def test_refused_settings_stay_in_the_form(visitor: Visitor, console: Inst
     assert await the_project(visitor, console) == replace(project, name="Store")
 
 
-@pytest.mark.parametrize("typed", ["", "shop", "Shop2", "proj_", " "])
 @pytest.mark.parametrize("act", ["regenerate", "delete"])
-async def test_irreversible_changes_need_the_name(
-    visitor: Visitor, console: Installation, act: str, typed: str
-) -> None:
+async def test_irreversible_changes_need_the_name(visitor: Visitor, console: Installation, act: str) -> None:
     """Without the project's name or id nothing happens, and the form says so."""
     project, secrets = await visitor.create_project("Shop")
-    shown = await visitor.post(f"{LIST}/{project.id}/{act}", {"confirmation": typed})
-    assert shown.status == 400
-    assert len(shown.all(".//main/p[@role='alert']")) == 1, "at the top: the form itself is far down"
-    assert shown.one(".//input[@aria-invalid]").get("id") == f"{act}-confirmation"
-    assert shown.texts(f".//p[@id='{act}-confirmation-error']") == shown.texts(".//p[@role='alert']")
-    assert shown.texts(".//nav[@aria-label='Project']//a[@aria-current]") == ["Settings"]
+    for typed in ("", "shop", "Shop2", "proj_", " "):
+        shown = await visitor.post(f"{LIST}/{project.id}/{act}", {"confirmation": typed})
+        assert shown.status == 400, typed
+        assert len(shown.all(".//main/p[@role='alert']")) == 1, "at the top: the form itself is far down"
+        assert shown.one(".//input[@aria-invalid]").get("id") == f"{act}-confirmation"
+        assert shown.texts(f".//p[@id='{act}-confirmation-error']") == shown.texts(".//p[@role='alert']")
     assert await the_project(visitor, console) == project
     assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id
 
@@ -360,22 +329,6 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
     assert (await visitor.get(path)).status == 404
 
 
-def routes(console: Console) -> list[tuple[str, str]]:
-    """Return method and path of every page about a project or one of its deliveries."""
-    app = console.app._app._app  # type: ignore[attr-defined]
-    return [
-        (method, route.path)
-        for route in app.routes
-        if isinstance(route, Route) and ("{project_id}" in route.path or "{delivery_id}" in route.path)
-        for method in sorted((route.methods or set()) - {"HEAD"})
-    ]
-
-
-def named(name: str) -> ClientChanges:
-    """Return an OpenID Connect client with this name."""
-    return ClientChanges(name=name, redirect_uris=("https://app.example/cb",))
-
-
 ODD_NAMES = [
     "<script>alert(1)</script>",
     "Shop\u202egnp.exe\u2066",
@@ -384,42 +337,7 @@ ODD_NAMES = [
 ]
 
 
-OF_MEMBERS = {"invitation_id": "minv_x", "developer_id": "dev_x"}
 """Ids for the routes of the members page."""
-
-
-@pytest.mark.parametrize("name", ODD_NAMES)
-async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: str) -> None:
-    """The structure of the pages does not depend on the project's name, and no text changes direction."""
-
-    async def pages(email: str, name: str) -> list[Shown]:
-        visitor = await console.sign_in(await console.add_developer(email))
-        project, _ = await visitor.create_project(name, webhook_url="https://shop.example/h")
-        sent = await console.services.deliveries.send_test(visitor.actor, project.id)
-        paths = [path for method, path in routes(console.app) if method == "GET" and not path.endswith("/state")]
-        assert len(paths) >= 6
-        client, _ = await console.services.clients.create_client(visitor.actor, project.id, named(name))
-        ids = {"delivery_id": sent.record.event_id, "client_id": client.id, "messenger_id": "9"}
-        filled = [path.format(project_id=project.id, **ids) for path in paths]
-        shown = [await visitor.get(path) for path in (LIST, *filled)]
-        # Waiting for a decision, refused forms, and the list once the project is deleted.
-        await visitor.post(f"{LIST}/{project.id}/try")
-        shown.append(await visitor.get(f"{LIST}/{project.id}/try"))
-        shown.append(await visitor.post(f"{LIST}/{project.id}/delete", {"confirmation": "no"}))
-        settings = {"name": name, "was_name": "", "webhook_url": "x", "was_webhook_url": ""}
-        shown.append(await visitor.post(f"{LIST}/{project.id}/settings", settings))
-        shown.append(await visitor.post(LIST, {"name": name + "x" * 100}))
-        deleted = await visitor.post(f"{LIST}/{project.id}/delete", {"confirmation": project.id})
-        shown.append(await visitor.follow(deleted))
-        return shown
-
-    def built(shown: Shown) -> list[tuple[str, list[str]]]:
-        return [(each.tag, sorted(each.attrib)) for each in shown.root.iter()]
-
-    for ordinary, tested in zip(await pages("a@example.com", "Shop"), await pages("b@example.com", name), strict=True):
-        assert tested.status == ordinary.status
-        assert BIDI.search(tested.html) is None
-        assert built(tested) == built(ordinary), tested.response.url
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
@@ -432,68 +350,6 @@ async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, conso
     shown = await visitor.follow(await visitor.submit(f"{path}/settings", f"{path}/delete", confirmation=seen))
     assert BIDI.search(shown.html) is None
     assert await console.services.projects.list_projects(visitor.developer) == []
-
-
-async def test_nobody_reaches_the_projects_of_another(
-    visitor: Visitor, stranger: Visitor, console: Installation
-) -> None:
-    """On every route of a project or a delivery, another developer gets the 404 page, and nothing changes."""
-    project, _ = await visitor.create_project("Secret shop", webhook_url="https://shop.example/h")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
-    sent = await console.services.deliveries.send_test(visitor.actor, project.id)
-    services = console.services
-    client, _ = await services.clients.create_client(visitor.actor, project.id, named("Secret app"))
-
-    async def everything() -> list[object]:
-        return [
-            await services.projects.list_projects(visitor.developer),
-            await services.projects.list_projects(stranger.developer),
-            await services.projects.read_webhook_secret(visitor.actor, project.id),
-            await services.deliveries.list_deliveries(
-                visitor.developer, project.id, event_type=None, state=None, limit=200, cursor=None
-            ),
-            await services.clients.list_clients(visitor.developer, project.id),
-            await services.audit.list_audit_entries(visitor.developer, limit=200, cursor=None),
-            await services.audit.list_audit_entries(stranger.developer, limit=200, cursor=None),
-            len(console.receiver.sent),
-        ]
-
-    before = await everything()
-    fields = {
-        "name": "Mine",
-        "was_name": "Secret shop",
-        "webhook_url": "https://evil.example/h",
-        "confirmation": project.id,
-        "overlap_hours": "24",
-    }
-    tried = 0
-    for method, route in routes(console.app):
-        ids = {"delivery_id": sent.record.event_id, "client_id": client.id, "messenger_id": "9", **OF_MEMBERS}
-        path = route.format(project_id=project.id, **ids)
-        shown = await (stranger.get(path) if method == "GET" else stranger.post(path, fields))
-        assert shown.status == 404, (method, route)
-        assert not {"Secret shop", "Secret app"} & set(re.findall("Secret [a-z]+", shown.html))
-        assert not secrets_in(shown)
-        tried += 1
-    assert tried >= 16
-    assert await everything() == before
-    with pytest.raises(ProjectNotFound):
-        await services.projects.read_project(stranger.developer, project.id)
-
-
-async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Browsing, console: Installation) -> None:
-    """On every route, a visitor who is not signed in is sent to the sign-in page, and nothing changes."""
-    project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
-    sent = await console.services.deliveries.send_test(visitor.actor, project.id)
-    for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:
-        ids = {"delivery_id": sent.record.event_id, "client_id": "oidc_x", "messenger_id": "9", **OF_MEMBERS}
-        path = route.format(project_id=project.id, **ids)
-        fields = {"name": "Mine", "confirmation": project.id, "overlap_hours": "24"}
-        shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path, fields))
-        assert shown.status == 303, (method, route)
-        assert shown.location.startswith("/console/sign-in")
-    assert await the_project(visitor, console) == project
-    assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id
 
 
 async def test_quick_start_names_the_next_step(visitor: Visitor) -> None:

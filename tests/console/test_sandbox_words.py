@@ -26,7 +26,7 @@ async def test_another_simulated_user(console: Installation, anonymous: Browsing
     invite = await anonymous.follow(await anonymous.submit("/console/invite", "/console/invite", code=code))
     assert "previously linked" not in invite.text
     waiting = await anonymous.follow(await anonymous.submit("/console/invite/accept", "/console/invite/accept"))
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
+    await console.messenger.confirm(waiting.deeplink, ADA)
     shown = await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
     [sentence] = shown.texts(".//p[@role='alert']")
     assert sentence.endswith("On the simulated phone, choose another person under “You are”, or “New user”.")
@@ -35,7 +35,7 @@ async def test_another_simulated_user(console: Installation, anonymous: Browsing
 async def test_an_account_that_is_not_linked(console: Installation, anonymous: Browsing) -> None:
     """A simulated user who is not linked to a developer is told which link links one."""
     waiting = await anonymous.follow(await anonymous.submit("/console/sign-in", "/console/sign-in"))
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
+    await console.messenger.confirm(waiting.deeplink, ADA)
     shown = await anonymous.get("/console/sign-in/waiting")
     assert shown.status == 403
     [sentence] = shown.texts(".//p[@role='alert']")

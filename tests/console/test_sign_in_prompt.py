@@ -46,15 +46,11 @@ async def fresh(console: Installation) -> Browsing:
     return browser
 
 
-def link_of(waiting: Shown) -> str:
-    return waiting.one(".//a[@target='_blank']").get("href", "")
-
-
 @pytest.mark.parametrize("start", [sign_in, accept_invitation])
 async def test_the_prompt_shows_page_browser_and_place(console: Installation, browser: Browsing, start: Start) -> None:
     """The prompt shows the console's own address as the page, regardless of the Origin header."""
     browser.client.headers["Origin"] = "https://bank.example"
-    seen = await console.messenger.open(link_of(await start(console, browser)))
+    seen = await console.messenger.open((await start(console, browser)).deeplink)
     assert seen.context == CONTEXT
 
 
@@ -63,7 +59,7 @@ async def test_a_plain_confirm_signs_nobody_in(console: Installation, browser: B
     """The page shows one of the three numbers; a plain Confirm, as in an older prompt, cancels."""
     waiting = await start(console, browser)
     shown = re.search(r'class="match-code">(\d\d)<', waiting.html)
-    link = link_of(waiting)
+    link = waiting.deeplink
     seen = await console.messenger.open(link)
     assert len(seen.choices) == 3
     assert shown is not None
@@ -86,7 +82,7 @@ async def test_match_codes_cannot_be_turned_off(
     off = ProjectChanges(show_context=False, match_code=False)
     assert await console.storage.projects.update_project(SERVICE_DEVELOPER, mark.decode(), off, 1) is not None
     again = await start(console, await fresh(console))
-    seen = await console.messenger.open(link_of(again))
+    seen = await console.messenger.open(again.deeplink)
     assert (len(seen.choices), seen.context) == (3, CONTEXT)
 
 
@@ -97,4 +93,4 @@ async def test_try_it_shows_the_same_prompt(console: Installation, visitor: Visi
     project, _ = await visitor.create_project()
     page = f"/console/projects/{project.id}/try"
     waiting = await visitor.follow(await visitor.submit(page, page))
-    assert (await console.messenger.open(link_of(waiting))).context == CONTEXT
+    assert (await console.messenger.open(waiting.deeplink)).context == CONTEXT

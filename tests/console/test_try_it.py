@@ -10,7 +10,6 @@ from tests.waiting import until
 
 from taproof import verify_proof
 from taproof.core.clock import MINUTE
-from taproof.core.errors import MessengerUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
 from taproof.service.projects import Rotation
@@ -130,11 +129,11 @@ async def test_the_waiting_page_learns_of_the_decision(visitor: Visitor, console
     assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"
 
 
-@pytest.mark.parametrize("wait", ["-1", "31", "1.5", "nan", "", "٣", "9" * 5000])
-async def test_an_impossible_wait_is_refused(visitor: Visitor, wait: str) -> None:
+async def test_an_impossible_wait_is_refused(visitor: Visitor) -> None:
     """The script's call accepts only a number of seconds within the limit."""
     project, _ = await visitor.create_project("Shop")
-    assert (await visitor.get(f"{page_of(project)}/state", wait=wait)).status == 400
+    for wait in ("-1", "31", "1.5", "nan", "", "٣", "9" * 5000):
+        assert (await visitor.get(f"{page_of(project)}/state", wait=wait)).status == 400, wait
 
 
 async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Installation) -> None:
@@ -212,14 +211,13 @@ async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: V
     assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {GRACE.messenger_name}"
 
 
-@pytest.mark.parametrize("encrypted", ["", "x", "AAAA", "é", "A" * 3000])
-async def test_a_broken_cookie_is_no_try(visitor: Visitor, encrypted: str) -> None:
+async def test_a_broken_cookie_is_no_try(visitor: Visitor) -> None:
     """Any other content of the cookie shows the start page."""
     project, _ = await visitor.create_project("Shop")
-    cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={encrypted}"
-    response = await visitor.client.get(page_of(project), headers={b"Cookie": cookie.encode()})
-    assert response.status_code == 200
-    assert "Start a sign-in" in response.text
+    for encrypted in ("", "x", "AAAA", "é", "A" * 3000):
+        cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={encrypted}"
+        response = await visitor.client.get(page_of(project), headers={b"Cookie": cookie.encode()})
+        assert (response.status_code, "Start a sign-in" in response.text) == (200, True), encrypted
 
 
 async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, console: Installation) -> None:
@@ -233,22 +231,6 @@ async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, cons
     sent = await visitor.post(page_of(project))
     assert sent.status == 400
     assert len(sent.all(".//p[@role='alert']")) == 1
-    assert await counts(console, visitor, project) == (0, 0)
-
-
-async def test_an_unreachable_messenger_is_reported(
-    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While the address of links is unknown, the page says so and nothing is started."""
-    project, _ = await visitor.create_project("Shop")
-
-    def unknown(_: str | None) -> str:
-        raise MessengerUnavailable
-
-    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
-    sent = await visitor.post(page_of(project))
-    assert sent.status == 503
-    assert "The messenger cannot be reached right now" in sent.texts(".//p[@role='alert']")[0]
     assert await counts(console, visitor, project) == (0, 0)
 
 

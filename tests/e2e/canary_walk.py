@@ -10,6 +10,7 @@ import httpx
 from tests.e2e.canary_search import Canary, text_canary
 from tests.e2e.canary_walker import PHONES, SHARE, WITHOUT, Walk, Walker, echoing_receiver
 from tests.e2e.conftest import OwnProject, Phone, make_phone
+from tests.e2e.openid import answer_of, begin, create_client, new_browser
 from tests.ports import free_port
 
 
@@ -90,6 +91,69 @@ def same_device(walker: Walker) -> None:
         assert walker.read(project, session, verifier, return_code=code)["status"] == status
 
 
+def management(walker: Walker) -> None:
+    """Use every call that creates, replaces or shows a secret; then delete what it belongs to."""
+    developer = walker.developer
+    project = walker.make_project("Managed", webhook_url=f"{walker.walk.service.base_url}/healthz")
+    path = f"/projects/{project.id}"
+    key = {"Authorization": f"Bearer {project.secret_key}"}
+    session = walker.client.post("/api/v1/generate", headers=key, json={}).json()
+    walker.note("session token", session["session_token"])
+    walker.client.post("/api/v1/verify", headers=key, json=session)
+    walker.note("webhook secret", developer.ask("POST", f"{path}/webhook-secret/rotate")["next_webhook_secret"])
+    test = developer.ask("POST", f"{path}/webhook-test")
+    developer.ask("POST", f"/deliveries/{test['id']}/resend")
+    developer.ask("POST", f"{path}/webhook-secret/promote")
+    for name, secret in developer.ask("POST", f"{path}/regenerate").items():
+        walker.note(name.replace("_", " "), secret)
+    created = developer.ask(
+        "POST", f"{path}/clients", json={"name": "Canary", "redirect_uris": ["https://app.example/"]}
+    )
+    client = f"{path}/clients/{created['client_id']}"
+    walker.note("client secret", created["client_secret"])
+    walker.note("client secret", developer.ask("POST", f"{client}/regenerate")["client_secret"])
+    developer.ask("PATCH", client, json={"auth_method": "none"})
+    walker.note("client secret", developer.ask("PATCH", client, json={"auth_method": "post"})["client_secret"])
+    token = developer.ask("POST", "/tokens", json={"name": "canary"})
+    walker.note("access token", token["access_token"])
+    for each in ("/me", "/tokens", "/projects", path, f"{path}/webhook-secret", f"{path}/clients", "/analytics"):
+        developer.ask("GET", each)
+    developer.ask("DELETE", path)
+
+
+def openid(walker: Walker) -> None:
+    """Sign in with a pushed request, use the code twice, and begin a device's sign-in."""
+    shop = create_client(walker.developer, walker.make_project("OpenID").id)
+    state, nonce = (f"canary{secrets.token_hex(16)}" for _ in range(2))
+    with new_browser(walker.walk.service.base_url) as browser:
+        browser.event_hooks = walker.client.event_hooks
+        pushed = browser.post("/oidc/par", data=shop.request(state=state, nonce=nonce), auth=shop.auth).json()
+        browser.get("/oidc/authorize", params={"client_id": shop.id, "request_uri": pushed["request_uri"]})
+        page = begin(browser, shop, state=state, nonce=nonce)
+        deeplink = page.deeplink
+        make_phone(walker.client, "Somebody").sign_in({"deeplink": deeplink})
+        code = walker.note("code", answer_of(page.load())["code"])
+        tokens = shop.redeem(code).json()
+        assert shop.userinfo(tokens["access_token"]).status_code == 200
+        assert {shop.redeem(code).status_code, shop.userinfo(tokens["access_token"]).status_code} == {400, 401}
+        device = browser.post("/oidc/device_authorization", data={"scope": "openid"}, auth=shop.auth).json()
+        typed = {"user_code": device["user_code"], "action": "continue"}
+        assert browser.post("/device", data=typed, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
+        cookies = list(browser.cookies.values())
+    assert len(cookies) == 3
+    for cookie in cookies:
+        walker.note("cookie of OpenID", cookie)
+    walker.note("client secret", shop.created["client_secret"])
+    walker.note("session token", deeplink.partition("?start=")[2])
+    walker.note("pushed request", pushed["request_uri"].rpartition(":")[2])
+    walker.note("code verifier", shop.verifier)
+    for name in ("access_token", "id_token"):
+        walker.note(f"{name} of OpenID", tokens[name].rpartition(".")[2])
+    walker.note("device code", device["device_code"])
+    # The database keeps these for the application until the sign-in is over.
+    walker.walk.names += [state, nonce, device["user_code"], device["user_code"].replace("-", "")]
+
+
 def broken_bot(walker: Walker, project: OwnProject) -> None:
     """Revoke the token, then let the developer's repairs fail in every way before one succeeds."""
     token = walker.messenger("bots/canary_own_bot/revoke", {})["token"]
@@ -149,7 +213,7 @@ def console(walker: Walker) -> None:
 
 def errors(walker: Walker, project: OwnProject) -> None:
     """Put a few of each kind of secret wherever a caller may put one by mistake; each answer is an error."""
-    wanted = ("bot token", "code verifier", "cookie", "master key", "proof", "session token")
+    wanted = ("bot token", "client secret", "code verifier", "cookie", "master key", "proof", "session token")
     values = [next(value for name, value in walker.walk.secrets.items() if name.startswith(each)) for each in wanted]
     client, developer = walker.client, walker.developer
     developer.ask("PATCH", f"/projects/{project.id}", json={"allowed_origins": ["https://shop.example"]})
@@ -179,6 +243,14 @@ def errors(walker: Walker, project: OwnProject) -> None:
         developer.call("PATCH", f"/projects/{project.id}", json={"bot_token": value + " "})
         developer.call("GET", f"/sessions?messenger_id={value}&status={value}&cursor={value}&limit={value}")
         developer.call("GET", f"/deliveries/{value}")
+        developer.call("DELETE", f"/tokens/{value}")
+        developer.call("POST", "/tokens", json={"name": "n", "expires_at": value})
+        developer.call("POST", f"/projects/{project.id}/clients", json={"name": "n", "redirect_uris": [value]})
+        developer.call("PATCH", f"/projects/{project.id}", json={"webhook_url": f"gopher://{value}"})
+        client.post("/oidc/token", data={"client_id": value, "client_secret": value, "code": value})
+        client.get("/oidc/userinfo", headers={"Authorization": f"Bearer {value}"})
+        client.get("/oidc/authorize", params={"client_id": value, "request_uri": value})
+        client.get(f"/oidc/authorize/{value}", headers={"Cookie": f"taproof_oidc_{value}={value}"})
 
 
 _JSON = {"Content-Type": "application/json"}
@@ -217,6 +289,8 @@ def walk_through(walk: Walk) -> None:
         broken_bot(walker, project)
         for each in (project, optional, unreachable):
             walker.until(f"/projects/{each.id}/deliveries", lambda answer: _all_tried(answer["deliveries"]))
+        management(walker)
+        openid(walker)
         console(walker)
         commands(walker)
         errors(walker, project)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from tests.e2e.canary_search import Canary, phone_canary, secret_canary
+from tests.e2e.canary_search import Canary, phone_canary, secret_canary, text_canary
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service
 
 SHARE = "Share my phone number"
@@ -51,10 +51,15 @@ class Walk:
     """The output of commands."""
     events: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of received webhooks."""
+    names: list[str] = field(default_factory=list)
+    """Values that the database keeps in the clear, and that no log, metric or error may contain."""
 
     def canaries(self) -> list[Canary]:
         phones = [phone_canary(name, number) for name, number in PHONES.items()]
         return [*phones, *(secret_canary(name, secret) for name, secret in self.secrets.items())]
+
+    def texts(self) -> list[Canary]:
+        return [*self.canaries(), *(text_canary("name", name) for name in self.names)]
 
     def errors(self) -> list[httpx.Response]:
         return [answer for answer in self.answers if answer.status_code >= 400]

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service, make_phone
+from tests.e2e.conftest import Developer, OwnProject, Service, make_phone
 from tests.e2e.console_browser import receiver
 from tests.e2e.test_expiry import let_token_expire
 from tests.e2e.test_spec_tables import assert_error
@@ -249,20 +249,3 @@ def test_unknown_and_foreign_look_alike(owned: Property, stranger: Developer) ->
         assert [h for h in first.headers.items() if h[0] not in ignored] == [
             h for h in second.headers.items() if h[0] not in ignored
         ]
-
-
-def test_secret_key_of_another_project(owned: Property, stranger: Developer, new_phone: NewPhone) -> None:
-    """A secret key works only for its own project, whatever project_id the body names (contract)."""
-    session = owned.project.generate()
-    new_phone().sign_in(session)
-    other = stranger.create_project()
-    headers = {"Authorization": f"Bearer {other.secret_key}"}
-    body = {"session_token": session["session_token"]}
-    client = owned.owner.client
-    assert_error(client.post("/api/v1/verify", headers=headers, json=body), 404, "session_not_found")
-    body["project_id"] = owned.project.id
-    assert_error(client.post("/api/v1/verify", headers=headers, json=body), 400, "invalid_request")
-    assert_error(client.post("/api/v1/generate", headers=headers, json=body), 400, "invalid_request")
-    body["project_id"] = other.id
-    assert_error(client.post("/api/v1/verify/public", json=body), 404, "session_not_found")
-    assert owned.project.verify(session["session_token"])["status"] == "confirmed"

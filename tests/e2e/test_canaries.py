@@ -1,12 +1,13 @@
 """Phone numbers, bot tokens and all other secrets never appear where they must not.
 
 `canary_walk.py` exercises everything that handles them once, with `canary_walker.py` as its client. `canary_search.py`
-looks for them in every encoding. `test_secrets.py` covers the secrets of a sign-in. The walk here is on SQLite;
-tests/slow/e2e/test_canaries_postgres.py runs the same tests on PostgreSQL.
+looks for them in every encoding. The walk here is on SQLite; tests/slow/e2e/test_canaries_postgres.py runs the same
+tests on PostgreSQL.
 """
 
 import contextlib
 import dataclasses
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -119,6 +120,7 @@ def test_the_walk_had_everything(ran: Ran) -> None:
         assert codes[code] > 0, code
     assert len(walk.errors()) > 150
     kinds = {name.rstrip(" 0123456789") for name in walk.secrets}
+    assert {"client secret", "code", "device code", "id_token of OpenID", "pushed request", "secret key"} <= kinds
     assert {"bot token", "code verifier", "cookie taproof_session", "master key", "proof", "webhook secret"} <= kinds
     log = walk.service.log()
     assert '"debug"' in log
@@ -150,19 +152,22 @@ def test_log(ran: Ran) -> None:
     """At debug level none of them is logged or printed, except the sandbox's access token, once (issue)."""
     places = log_places(ran.walk.service, ran.walk.outputs)
     places["stdout"] = places["stdout"].replace(ran.walk.service.access_token.encode(), b"", 1)
-    assert hits(ran.canaries, places) == []
+    assert hits(ran.walk.texts(), places) == []
+    for line in ran.walk.service.log().splitlines():
+        assert isinstance(json.loads(line), dict)
 
 
 def test_metrics(ran: Ran) -> None:
-    """/metrics contains none of them, and no name or id of a bot (issue)."""
+    """/metrics contains none of them, and no name or id of a bot, project or session (issue)."""
     metrics = httpx.get(f"{ran.walk.service.base_url}/metrics").content
     assert b"taproof_rate_limited_total" in metrics
-    assert hits([*ran.canaries, text_canary("bot", "canary_own_bot")], {"/metrics": metrics}) == []
+    assert hits([*ran.walk.texts(), text_canary("bot", "canary_own_bot")], {"/metrics": metrics}) == []
+    assert not re.search(rb"(?:proj|sess|dev|tok|evt)_[A-Za-z0-9]{16,}", metrics)
 
 
 def test_errors(ran: Ran) -> None:
     """No error repeats any of them, whatever is wrong with the call (issue)."""
-    assert hits(ran.canaries, answer_places(ran.walk.errors())) == []
+    assert hits(ran.walk.texts(), answer_places(ran.walk.errors())) == []
 
 
 def test_what_is_never_answered(ran: Ran) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 from tests.e2e.conftest import OwnProject, Phone, Service
 
-SESSIONS = 10
+SESSIONS = 4
 READERS = 32
 
 

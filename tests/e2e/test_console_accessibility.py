@@ -40,15 +40,15 @@ async def new_context(browser: Browser, sandbox: Service, size: ViewportSize) ->
     )
 
 
-@pytest.mark.parametrize("theme", THEMES)
-async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: Theme) -> None:
+async def test_contrast_is_measured(browser: Browser, sandbox: Service) -> None:
     """axe-core finds text with too little contrast in either theme, so the tests below can be trusted."""
     context = await new_context(browser, sandbox, DESKTOP)
     page = await context.new_page()
     await page.goto("/console/sign-in")
-    assert await violations(page, theme) == []
+    assert [await violations(page, theme) for theme in THEMES] == [[], []]
     await page.add_style_tag(content="main p { color: var(--border) !important }")
-    assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
+    for theme in THEMES:
+        assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
     await context.close()
 
 

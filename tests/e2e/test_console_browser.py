@@ -12,9 +12,6 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 from tests.e2e.console_browser import (
-    accept,
-    binding_link,
-    confirm,
     heading,
     invitation_link,
     receiver,
@@ -218,55 +215,6 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await heading(page, "Sign in to Taproof")
 
 
-async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> None:
-    """“Try it” runs a real sign-in on the page: the phone confirms, the answer is shown, and its proof is valid."""
-    await sign_in_with_token(page, sandbox.access_token)
-    await page.goto(f"/console/projects/{sandbox.project_id}/try")
-    await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
-    await confirm(page, make_phone(client, "Grace Hopper"))
-    await expect(page.locator("#outcome")).to_contain_text("Grace Hopper")
-    await expect(page.locator("main .badge.good")).to_have_text("Valid")
-    await page.reload()
-    await expect(page.get_by_role("button", name=re.compile("Start a sign-in|Try again"))).to_be_visible()
-
-
-async def test_a_second_developer(browser: Browser, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
-    """An owner invites another developer, who signs in with another phone and sees nothing of the owner's."""
-    project = owner.create_project("Only the owner's")
-    async with watched(browser, sandbox.base_url) as first, watched(browser, sandbox.base_url) as second:
-        page = await first.new_page()
-        await accept(page, binding_link(sandbox), make_phone(client, "The owner"))
-        await page.get_by_role("link", name="Team").click()
-        await page.get_by_label("E-mail address").fill("grace@example.com")
-        await page.get_by_role("button", name="Create the invitation").click()
-        link = await page.locator(".secrets code").text_content()
-        assert link
-
-        grace = make_phone(client, "Grace")
-        other = await second.new_page()
-        await accept(other, link, grace)
-        await expect(other.locator("header")).to_contain_text("grace@example.com")
-        for path in ("projects", "sessions", "analytics", "audit", "tokens"):
-            await other.goto(f"/console/{path}")
-            assert "Only the owner's" not in await other.content()
-            assert project.id not in await other.content()
-        for path in (f"projects/{project.id}", f"projects/{project.id}/settings", f"projects/{project.id}/webhooks"):
-            await other.goto(f"/console/{path}")
-            await heading(other, "Not found")
-        await expect(other.get_by_role("link", name="Team")).to_have_count(0)
-
-        # The link is used up; from now on the phone alone signs her in.
-        await other.get_by_role("button", name="Sign out", exact=True).click()
-        await other.get_by_role("button", name="Sign in with your messenger").click()
-        await confirm(other, grace)
-        await expect(other.locator("header")).to_contain_text("grace@example.com")
-        third = await first.new_page()
-        await third.goto(link)
-        await third.get_by_role("button", name="Continue", exact=True).click()
-        await expect(third.get_by_role("alert")).to_be_visible()
-
-
 async def test_the_last_day_of_an_access_token(page: Page, sandbox: Service) -> None:
     """The expiry date is requested only after the option that needs it is chosen."""
     await sign_in_with_token(page, sandbox.access_token)
@@ -274,59 +222,6 @@ async def test_the_last_day_of_an_access_token(page: Page, sandbox: Service) -> 
     await expect(page.get_by_label("Last day")).to_be_hidden()
     await page.get_by_label("Valid").select_option("date")
     await expect(page.get_by_label("Last day")).to_be_visible()
-
-
-async def test_somebody_unknown(page: Page, client: httpx.Client) -> None:
-    """A messenger account that belongs to no developer signs nobody in; the page says what to do."""
-    await page.goto("/console")
-    await page.get_by_role("button", name="Sign in with your messenger").click()
-    await confirm(page, make_phone(client, "Mallory"))
-    await expect(page.get_by_role("alert")).to_contain_text("Mallory")
-    await page.goto("/console/projects")
-    await heading(page, "Sign in to Taproof")
-
-
-async def test_sign_out_everywhere(browser: Browser, sandbox: Service) -> None:
-    """One click ends all of the developer's browser sessions."""
-    async with watched(browser, sandbox.base_url) as first, watched(browser, sandbox.base_url) as second:
-        pages = [await first.new_page(), await second.new_page()]
-        for page in pages:
-            await sign_in_with_token(page, sandbox.access_token)
-        await pages[0].goto("/console/account")
-        await pages[0].get_by_role("button", name="Sign out everywhere").click()
-        await heading(pages[0], "Sign in to Taproof")
-        await pages[1].goto("/console/projects")
-        await heading(pages[1], "Sign in to Taproof")
-
-
-async def test_an_access_token(page: Page, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
-    """A token is shown once and works in the API and the console; revoking it ends both."""
-    await sign_in_with_token(page, sandbox.access_token)
-    await page.goto("/console/tokens")
-    await page.get_by_label("Name").fill("laptop")
-    await page.get_by_role("button", name="Create the access token").click()
-    token = (await secrets_shown(page))["tap"]
-    await page.reload()
-    assert token not in await page.content()
-    program = Developer(client, token)
-    assert program.call("GET", "/me").status_code == 200
-    await page.get_by_role("button", name="Sign out", exact=True).click()
-    await sign_in_with_token(page, token)
-    tokens = {each["name"]: each["id"] for each in owner.ask("GET", "/tokens")["tokens"]}
-    owner.ask("DELETE", f"/tokens/{tokens['laptop']}")
-    assert program.call("GET", "/me").status_code == 401
-    await page.goto("/console/tokens")
-    await heading(page, "Sign in to Taproof")
-
-
-async def test_the_cookie(page: Page, sandbox: Service) -> None:
-    """No script can read the session cookie, and no form of another site sends it."""
-    await sign_in_with_token(page, sandbox.access_token)
-    cookies = {cookie.get("name"): cookie for cookie in await page.context.cookies()}
-    cookie = cookies["taproof_session"]
-    assert cookie.get("httpOnly")
-    assert cookie.get("sameSite") == "Lax"
-    assert await page.evaluate("document.cookie") == ""
 
 
 async def test_a_form_is_sent_once(page: Page, sandbox: Service, owner: Developer) -> None:

@@ -1,11 +1,10 @@
 """Everything that an access token created ends with it, and everything that a reported sign-in created ends too."""
 
 import threading
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
-from tests.e2e.conftest import TRUST, Developer, NewPhone, Phone, Service
+from tests.e2e.conftest import TRUST, NewPhone, Phone, Service
 from tests.e2e.test_reported_developer import CONFIRM, NEWEST, Browser, confirm, invitation
 from tests.e2e.test_user_control import TEXTS, newest, said
 
@@ -20,35 +19,6 @@ CREATED_FIRST = 4
 """Tokens that each thread creates before the report, to make a race certain."""
 HELD = 40
 """Tokens that a thread keeps. A developer has at most 100."""
-
-
-def test_a_token_ends_with_the_one_that_created_it(service: Service, client: httpx.Client) -> None:
-    """A token expires no later than its parent, and revoking the parent ends it and its console session."""
-    root = Developer(client, service.add_developer("parents@example.com"))
-    soon = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    later = (datetime.now(UTC) + timedelta(hours=3)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    parent = root.ask("POST", "/tokens", json={"name": "parent", "expires_at": soon})
-    by_parent = Developer(client, parent["access_token"])
-
-    child = by_parent.ask("POST", "/tokens", json={"name": "child"})
-    grandchild = Developer(client, child["access_token"]).ask("POST", "/tokens", json={"name": "grandchild"})
-    assert [child["expires_at"], grandchild["expires_at"]] == [soon, soon]
-    assert by_parent.call("POST", "/tokens", json={"name": "longer", "expires_at": later}).status_code == 400
-
-    browser = Browser(service)
-    assert browser.submit("/console/sign-in/token", access_token=grandchild["access_token"], next="").status_code == 303
-    assert browser.is_signed_in()
-
-    root.ask("DELETE", f"/tokens/{parent['id']}")
-    for ended in (parent, child, grandchild):
-        assert Developer(client, ended["access_token"]).call("GET", "/me").status_code == 401, ended["name"]
-        again = Browser(service)
-        refused = again.submit("/console/sign-in/token", access_token=ended["access_token"], next="")
-        assert (refused.status_code, again.is_signed_in()) == (401, False), ended["name"]
-        again.client.close()
-    assert not browser.is_signed_in()
-    browser.client.close()
-    assert len(root.ask("GET", "/tokens")["tokens"]) == 1
 
 
 class Minter(threading.Thread):

@@ -3,7 +3,7 @@
 import re
 from html import unescape
 
-from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service, StartService
+from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service
 from tests.e2e.test_reported_developer import CONFIRM, Browser, invitation
 from tests.waiting import wait_until
 
@@ -45,16 +45,3 @@ def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -
 
 def until_set(project: OwnProject, username: str) -> None:
     wait_until(lambda: project.read()["bot_username"] == username, f"@{username} as the project's bot")
-
-
-def test_no_link_where_the_bot_may_not_manage_bots(start_service: StartService) -> None:
-    """The way with a token stays."""
-    service = start_service()
-    browser = Browser(service)
-    answer = browser.client.post("/sandbox/bots/taproof_sandbox_bot/manage", json={"enabled": False})
-    assert answer.json()["can_manage_bots"] is False
-    assert browser.submit("/console/sign-in/token", access_token=service.access_token).status_code == 303
-    page = browser.client.get(f"/console/projects/{service.project_id}/settings").text
-    assert LINK.search(page) is None
-    assert 'name="bot_token"' in page
-    browser.client.close()

@@ -1,13 +1,12 @@
 """The OpenID provider from the outside: what an application and a browser see over HTTP."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, NewPhone, OwnProject, Phone, Service
-from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser, sign_in
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser
 
 
 @pytest.fixture(scope="module")
@@ -81,52 +80,6 @@ def test_a_public_client(browser: httpx.Client, developer: Developer, project: O
     assert claims["exp"] - claims["iat"] == 300
 
 
-def test_a_code_is_used_once(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """The second use fails, and revokes the access token that the first one gave."""
-    code = sign_in(browser, shop, phone)
-    access_token = shop.redeem(code).json()["access_token"]
-    assert shop.userinfo(access_token).status_code == 200
-    again = shop.redeem(code)
-    assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
-    refused = shop.userinfo(access_token)
-    assert refused.status_code == 401
-    assert 'error="invalid_token"' in refused.headers["www-authenticate"]
-
-
-def test_a_reload_gives_the_same_code(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """If the response with the code is lost, the browser gets the code again until it is redeemed."""
-    page = begin(browser, shop)
-    phone.sign_in({"deeplink": page.deeplink})
-    first, second = (answer_of(page.load()) for _ in range(2))
-    assert first == second
-    assert shop.redeem(first["code"]).status_code == 200
-    assert page.load().status_code == 200
-
-
-def test_form_post(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """With response_mode=form_post, a page posts the response to the redirect URI."""
-    page = begin(browser, shop, response_mode="form_post")
-    phone.sign_in({"deeplink": page.deeplink})
-    response = page.load()
-    assert response.status_code == 200
-    assert 'action="https://app.example/callback"' in response.text
-    assert 'name="code"' in response.text
-    assert "form-action 'self' https:" in response.headers["content-security-policy"]
-
-
-def test_cancel_and_start_again(browser: httpx.Client, shop: Client, phone: Phone, new_phone: NewPhone) -> None:
-    """After Cancel, the page offers another session, and it can be confirmed."""
-    page = begin(browser, shop)
-    deeplink = page.deeplink
-    phone.sign_in({"deeplink": deeplink}, "Cancel")
-    assert "Start again" in page.load().text
-    assert browser.get(f"{page.url}/status", params={"seen": "waiting"}).json() == {"state": "cancelled"}
-    assert page.send("start-again").status_code == 303
-    assert page.deeplink != deeplink
-    new_phone().sign_in({"deeplink": page.deeplink})
-    assert "code" in answer_of(page.load())
-
-
 def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     """A user who goes back gives the application access_denied. In the messenger, they can then only report it."""
     page = begin(browser, shop)
@@ -141,20 +94,6 @@ def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     assert page.send("leave").headers["location"] == page.url
 
 
-def test_another_browser(service: Service, browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """Only the browser that began a sign-in sees it: neither its page nor its code belongs to another one."""
-    page = begin(browser, shop)
-    phone.sign_in({"deeplink": page.deeplink})
-    with new_browser(service.base_url) as other:
-        assert other.get(page.url).status_code == 404
-        assert other.get(f"{page.url}/status").status_code == 404
-        other.cookies.set(next(iter(browser.cookies.keys())), "A" * 43)
-        assert other.get(page.url).status_code == 404
-    from_elsewhere = browser.post(f"{page.url}/leave", headers={"Sec-Fetch-Site": "cross-site"})
-    assert from_elsewhere.status_code == 404
-    assert "code" in answer_of(page.load())
-
-
 def test_a_session_of_the_provider_gives_nothing_to_verify(
     browser: httpx.Client, shop: Client, project: OwnProject, phone: Phone
 ) -> None:
@@ -166,14 +105,6 @@ def test_a_session_of_the_provider_gives_nothing_to_verify(
     for body in (call, call | {"code_verifier": shop.verifier}):
         assert browser.post("/api/v1/verify/public", json=body).status_code in {400, 404}
     assert "code" in answer_of(page.load())
-
-
-def test_report_ends_the_tokens(browser: httpx.Client, shop: Client, phone: Phone, developer: Developer) -> None:
-    """An erased sign-in gives no claims; the access token ends with it."""
-    code = sign_in(browser, shop, phone)
-    access_token = shop.redeem(code).json()["access_token"]
-    assert developer.call("DELETE", f"/users/{phone.messenger_id}").status_code == 200
-    assert shop.userinfo(access_token).status_code == 401
 
 
 def test_a_device(browser: httpx.Client, shop: Client, phone: Phone) -> None:
@@ -197,37 +128,6 @@ def test_a_device(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     phone.sign_in({"deeplink": page.deeplink})
     assert "Go back to your device" in page.load().text
     assert browser.post("/device", data=typed, headers=same_origin).status_code == 404
-
-
-def test_pushed_request(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """A pushed request is used once, by its client, in place of the parameters."""
-    pushed = browser.post("/oidc/par", data=shop.request(state="pushed"), auth=shop.auth)
-    assert pushed.status_code == 201, pushed.text
-    assert pushed.json()["expires_in"] == 90
-    parameters = {"client_id": shop.id, "request_uri": pushed.json()["request_uri"], "state": "another"}
-    led = browser.get("/oidc/authorize", params=parameters)
-    assert led.status_code == 303, led.text
-    assert browser.get("/oidc/authorize", params=parameters).status_code == 400
-    page = type(begin(browser, shop))(browser, led.headers["location"])
-    phone.sign_in({"deeplink": page.deeplink})
-    answer = answer_of(page.load())
-    assert answer["state"] == "pushed"
-    assert shop.redeem(answer["code"]).status_code == 200
-
-
-def test_discovery(browser: httpx.Client, service: Service) -> None:
-    """The metadata names endpoints that exist, and both documents agree."""
-    metadata = browser.get("/.well-known/openid-configuration")
-    assert metadata.headers["access-control-allow-origin"] == "*"
-    assert metadata.json() == browser.get("/.well-known/oauth-authorization-server").json()
-    assert metadata.json()["issuer"] == service.base_url
-    for name, url in metadata.json().items():
-        if name.endswith(("_endpoint", "_uri")):
-            assert browser.get(url).status_code in {200, 400, 401, 405}, name
-    keys = browser.get("/oidc/jwks").json()["keys"]
-    assert sorted(key["alg"] for key in keys) == ["ES256", "ES256", "RS256", "RS256"]
-    assert not {"d", "p", "q"} & set().union(*keys)
-    assert len({hashlib.sha256(key["kid"].encode()).digest() for key in keys}) == 4
 
 
 def test_a_state_of_4_kb(browser: httpx.Client, shop: Client) -> None:

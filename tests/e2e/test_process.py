@@ -14,6 +14,7 @@ import apsw
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
+from tests.e2e.test_wait import answer_on, call, waiting
 from tests.waiting import wait_until
 
 ENOUGH = 60
@@ -141,7 +142,7 @@ class Receiver:
 
 
 def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
-    """A request that has begun is answered, a webhook in flight is finished, and the process exits with 0.
+    """What has begun is answered, waiting clients with the current status; a webhook in flight is finished; exit 0.
 
     This is the last test of the file, because it ends the service of the others.
     """
@@ -152,6 +153,8 @@ def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
     session = project.generate()
     make_phone(client, "Grace").sign_in(session, "Cancel")
     assert receiver.arrived.wait(30)
+    waiters = [call(service, survivor.project, survivor.project.generate()) for _ in range(20)]
+    wait_until(lambda: waiting(service) == len(waiters))
 
     body = json.dumps({"project_id": project.id}).encode()
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
@@ -164,6 +167,9 @@ def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
         client.get("/healthz")
         service.process.send_signal(signal.SIGTERM)
         wait_until(lambda: '"event": "stopping"' in service.log())
+        for waiter in waiters:
+            with waiter:
+                assert answer_on(waiter) == {"status": "pending"}
         connection.sendall(body[5:])
         answer = b""
         while chunk := connection.recv(65_536):

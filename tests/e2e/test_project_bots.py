@@ -61,26 +61,6 @@ def test_a_sign_in_in_a_bot_of_the_projects_own(
         assert token.partition(":")[2] not in service.log()
 
 
-def test_a_leaked_token_is_of_no_use_once_it_is_revoked(developer: Developer, client: httpx.Client) -> None:
-    """The new token of a bot takes effect at once, whichever project had the old one and even if it is not broken yet.
-
-    The project that lost the bot starts no sign-ins in another bot until its developer sets one.
-    """
-    bot = make_bot(client)
-    thief, owner = developer.create_project("Thief", bot_token=bot["token"]), developer.create_project("Owner")
-    taken = developer.call("PATCH", f"/projects/{owner.id}", json={"bot_token": bot["token"]})
-    assert (taken.status_code, taken.headers["x-error-code"]) == (400, "bot_taken")
-    revoked = client.post(f"/sandbox/bots/{bot['username']}/revoke", json={}).json()
-    changed = developer.ask("PATCH", f"/projects/{owner.id}", json={"bot_token": revoked["token"]})
-    assert (changed["bot_username"], changed["bot_broken_at"]) == (bot["username"], None)
-    assert owner.generate()["deeplink"].startswith(bot["link_base"])
-    assert thief.read()["bot_broken_at"] is not None
-    refused = client.post("/api/v1/generate/public", json={"project_id": thief.id})
-    assert (refused.status_code, refused.headers["x-error-code"]) == (400, "bot_broken")
-    assert developer.ask("PATCH", f"/projects/{thief.id}", json={"bot_token": ""})["bot_broken_at"] is None
-    assert "/sandbox/phone?start=" in thief.generate()["deeplink"]
-
-
 def test_a_link_opened_in_another_bot_opens_nothing(
     developer: Developer, client: httpx.Client, new_phone: NewPhone
 ) -> None:

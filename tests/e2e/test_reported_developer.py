@@ -101,20 +101,3 @@ def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers:
     confirm(phone, *mine.started())
     assert mine.client.get(WAITING).status_code == 303
     assert mine.is_signed_in()
-
-
-def test_nothing_is_bound_after_a_report(
-    service: Service, new_phone: NewPhone, browsers: tuple[Browser, Browser]
-) -> None:
-    """An intruder whose page shows who confirmed can no longer link that account after the report."""
-    _, intruder = browsers
-    phone = new_phone("Ada", language_code="en")
-    intruder.invited(invitation(service, "intruder@example.com"), phone)
-    said(phone, "/sessions")
-    phone.tap(NEWEST)
-    assert "Nobody was signed in." in newest(phone)["text"]
-    refused = intruder.submit(CONFIRM)
-    assert refused.status_code == 403
-    assert "send /unblock to the bot" in refused.text
-    assert not intruder.is_signed_in()
-    assert "intruder@example.com" not in service.command("developers", "list").stdout

@@ -28,12 +28,6 @@ def test_a_long_head_is_refused_before_anything_reads_it(service: Service, name:
         assert (status(service, head) == b"431") is refused, (name, size)
 
 
-def test_a_long_address_is_refused_too(service: Service) -> None:
-    """The query string counts as part of the head."""
-    head = b"GET /console/sign-in?" + b"&a" * (HEAD_LIMIT // 2) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    assert status(service, head) in {b"414", b"431"}
-
-
 def test_a_query_of_many_fields_is_refused(service: Service) -> None:
     """8,000 fields in 16 KB take milliseconds to parse, and no call needs more than a few."""
     for count, expected in ((40, b"200"), (60, b"400")):

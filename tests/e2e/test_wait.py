@@ -2,17 +2,12 @@
 
 import json
 import re
-import signal
 import socket
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-import apsw
 import httpx
 import pytest
-from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Phone, Service, StartService, make_phone
-from tests.e2e.test_expiry import let_expire
+from tests.e2e.conftest import TRUST, NewPhone, OwnProject, Phone, Service
 from tests.waiting import wait_until
 
 WAIT: Final = 30
@@ -64,29 +59,6 @@ def test_the_answer_comes_with_the_tap(service: Service, project: OwnProject, ph
     wait_until(lambda: waiting(service) == 0)
 
 
-def test_a_sign_in_takes_two_requests(project: OwnProject, phone: Phone) -> None:
-    """With `wait` and a quick user, an application makes two requests: generate and one verify (issue: ≤ 3)."""
-    session = project.generate()
-    body = {"project_id": project.id, "session_token": session["session_token"], "wait": WAIT}
-    with ThreadPoolExecutor(1) as threads, httpx.Client(base_url=project.developer.client.base_url) as own:
-        call = threads.submit(own.post, "/api/v1/verify/public", json=body, timeout=WAIT + 5)
-        phone.sign_in(session)
-        response = call.result(PATIENCE)
-    assert response.json()["status"] == "confirmed"
-    assert response.headers["access-control-allow-origin"] == "*"
-    assert response.headers["cache-control"] == "no-store"
-
-
-def test_one_of_two_waiting_clients_gets_the_proof(service: Service, project: OwnProject, phone: Phone) -> None:
-    """Two tabs wait for one session: one gets the proof, the other gets `used` (contract)."""
-    session = project.generate()
-    with call(service, project, session) as first, call(service, project, session) as second:
-        wait_until(lambda: waiting(service) >= 2)
-        phone.sign_in(session)
-        statuses = {answer_on(first)["status"], answer_on(second)["status"]}
-    assert statuses == {"confirmed", "used"}
-
-
 @pytest.mark.parametrize("how", ["close", "reset", "half-close"])
 def test_clients_that_go_away_free_their_places(service: Service, project: OwnProject, how: str) -> None:
     """When a client disconnects, its slot is free at once, and its session is not consumed."""
@@ -105,15 +77,6 @@ def test_clients_that_go_away_free_their_places(service: Service, project: OwnPr
         connection.close()
 
 
-def test_a_client_that_went_away_consumed_nothing(service: Service, project: OwnProject, phone: Phone) -> None:
-    """A client that has gone before the tap does not get the proof; one that is still connected does."""
-    session = project.generate()
-    call(service, project, session).close()
-    wait_until(lambda: waiting(service) == 0)
-    phone.sign_in(session)
-    assert project.verify(session["session_token"])["status"] == "confirmed"
-
-
 def test_one_connection_waits_again_and_again(service: Service, project: OwnProject, new_phone: NewPhone) -> None:
     """A connection works after a wait as before, even if the next request was sent during the wait."""
     sessions = [project.generate() for _ in range(3)]
@@ -129,37 +92,3 @@ def test_one_connection_waits_again_and_again(service: Service, project: OwnProj
         wait_until(lambda: waiting(service) == 1)
         new_phone().sign_in(sessions[2])
         assert answer_on(connection)["status"] == "confirmed"
-
-
-def test_a_decision_written_by_another_process(service: Service, project: OwnProject) -> None:
-    """A decision written by another process is found within about a second, even without a signal."""
-    session = project.generate()
-    with call(service, project, session) as connection:
-        wait_until(lambda: waiting(service) == 1)
-        database = apsw.Connection(str(service.database))
-        database.set_busy_timeout(10_000)
-        try:
-            let_expire(database, session)
-        finally:
-            database.close()
-        assert answer_on(connection) == {"status": "expired"}
-
-
-def test_the_service_stops_while_clients_wait(start_service: StartService) -> None:
-    """SIGTERM: all waiting clients get the current status; none is cut off when the draining time is over."""
-    service = start_service()
-    with httpx.Client(base_url=service.base_url, timeout=60) as client:
-        developer = Developer(client, service.access_token)
-        project = developer.create_project()
-        make_phone(client)
-        connections = [call(service, project, project.generate()) for _ in range(20)]
-        wait_until(lambda: waiting(service) == 20)
-        answers: list[dict[str, str]] = []
-        reading = threading.Thread(target=lambda: answers.extend(answer_on(each) for each in connections))
-        reading.start()
-        service.process.send_signal(signal.SIGTERM)
-        reading.join(PATIENCE)
-        for connection in connections:
-            connection.close()
-    assert service.stop() == 0
-    assert answers == [{"status": "pending"}] * 20
