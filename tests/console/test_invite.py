@@ -7,6 +7,7 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
 
 from taproof.core.accounts import Actor, Developer
+from taproof.core.clock import DAY, MINUTE
 from taproof.core.identity import MessengerIdentity
 
 INVITE = "/console/invite"
@@ -302,3 +303,51 @@ async def test_a_sign_in_accepts_no_invitation(console: Installation, anonymous:
     assert (await anonymous.get(WAITING)).status == 403
     assert dataclasses.astuple(await console.services.invitations.read_invitation(code))
     assert await console.services.developers.list_developers() == []
+
+
+async def test_an_invitation_is_accepted_once(console: Installation, anonymous: Browsing) -> None:
+    """A code works once, also for two visitors who are in the messenger with it at the same time."""
+    code = await invite(console)
+    second = await console.browser()
+    await open_invitation(second, code)
+    waiting = await second.follow(await second.submit(ACCEPT, ACCEPT))
+    assert (await take_up(console, anonymous, code, GRACE)).status == 303
+    assert (await anonymous.submit(INVITE, INVITE, code=code)).status == 404
+    await console.messenger.confirm(waiting.deeplink, ADA)
+    shown = await second.submit(WAITING, CONFIRM)
+    assert shown.status == 404
+    assert "it was used, was revoked or has expired" in alert(shown)
+    assert SESSION_COOKIE not in second.client.cookies
+    assert len(await console.services.developers.list_developers()) == 1
+
+
+async def test_not_the_first(console: Installation, anonymous: Browsing) -> None:
+    """The link for the first developer is refused once there is one, and the page says whom to ask."""
+    code = await first(console)
+    await console.add_developer("ada@example.com")
+    shown = await take_up(console, anonymous, code, email="eve@example.com")
+    assert shown.status == 400
+    assert alert(shown).endswith("Ask an owner for an invitation.")
+    assert len(await console.services.developers.list_developers()) == 1
+
+
+async def test_e_mail_address_taken(console: Installation, anonymous: Browsing) -> None:
+    """If the invited address has become a developer's in the meantime, the page says how to sign in."""
+    code = await invite(console)
+    await console.add_developer("Grace@example.com")
+    shown = await take_up(console, anonymous, code, GRACE)
+    assert shown.status == 400
+    assert "Sign in as that developer" in alert(shown)
+    assert SESSION_COOKIE not in anonymous.client.cookies
+
+
+async def test_expired_invitation(console: Installation, anonymous: Browsing) -> None:
+    """An invitation that expires while its page is open is refused, and starts nothing in the messenger."""
+    code = await first(console)
+    console.clock.now += DAY - MINUTE
+    await open_invitation(anonymous, code)
+    console.clock.now += MINUTE
+    shown = await anonymous.post(ACCEPT, {"email": "ada@example.com"})
+    assert shown.status == 404
+    assert alert(shown).endswith("Ask for a new one.")
+    assert (await anonymous.get(ACCEPT)).location == INVITE

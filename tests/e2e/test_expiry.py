@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import apsw
 import pytest
-from tests.e2e.conftest import OwnProject, Phone, Service
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -16,6 +17,12 @@ def database(service: Service) -> Iterator[apsw.Connection]:
     connection.set_busy_timeout(10_000)
     yield connection
     connection.close()
+
+
+def stored_status(database: apsw.Connection, session: dict[str, str]) -> str:
+    token_hash = hashlib.sha256(session["session_token"].encode()).digest()
+    [(status,)] = database.execute("SELECT status FROM sessions WHERE token_hash = ?", (token_hash,))
+    return str(status)
 
 
 def let_expire(database: apsw.Connection, session: dict[str, str]) -> None:
@@ -34,6 +41,23 @@ def let_token_expire(service: Service, token_id: str) -> None:
         now = time.time_ns() // 1_000_000
         database.execute("UPDATE access_tokens SET expires_at = ? WHERE id = ?", (now, token_id))
         assert database.changes() == 1
+
+
+def test_expired_before_it_is_written_down(project: OwnProject, database: apsw.Connection) -> None:
+    """A session is expired from the instant its time is over, even before that is recorded (contract)."""
+    for _ in range(10):
+        session = project.generate()
+        let_expire(database, session)
+        # While this transaction holds the only write lock, housekeeping cannot record the expiry.
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            written = stored_status(database, session) != "pending"
+            assert project.verify(session["session_token"]) == {"status": "expired"}
+        finally:
+            database.execute("ROLLBACK")
+        if not written:
+            return
+    pytest.fail("Housekeeping was quicker every time.")
 
 
 def test_open_after_expiry(project: OwnProject, phone: Phone, database: apsw.Connection) -> None:
@@ -57,3 +81,28 @@ def test_tap_after_expiry(project: OwnProject, phone: Phone, database: apsw.Conn
     assert (listed["messenger_id"], listed["messenger_name"], listed["messenger_username"]) == ("", "", None)
     assert listed["confirmed_at"] is None
     assert project.read()["confirmed_count"] == 0
+
+
+def test_housekeeping_counts(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
+    """Expiry is recorded and counted once; a confirmed session does not expire (spec, States; Analytics)."""
+    sessions = [project.generate() for _ in range(3)]
+    phone.sign_in(sessions[0])
+    connection = apsw.Connection(str(service.database))
+    connection.set_busy_timeout(10_000)
+    try:
+        for session in sessions:
+            let_expire(connection, session)
+        wait_until(lambda: all(stored_status(connection, session) == "expired" for session in sessions[1:]))
+    finally:
+        connection.close()
+    assert project.verify(sessions[0]["session_token"])["status"] == "confirmed"
+    funnel = developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"]
+    taken = {"requested": 3, "opened": 1, "confirmed": 1, "used": 1}
+    assert funnel == {**taken, "cancelled": 0, "expired": 2, "reported": 0}
+    later = developer.create_project("Later").generate()
+    connection = apsw.Connection(str(service.database))
+    connection.set_busy_timeout(10_000)
+    let_expire(connection, later)
+    wait_until(lambda: stored_status(connection, later) == "expired")  # By then, housekeeping has run once more.
+    connection.close()
+    assert developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"] == funnel

@@ -12,6 +12,33 @@ KEYED = ("/api/v1/generate", "/api/v1/verify")
 ORIGIN = {"Origin": "https://shop.example.com"}
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v2/generate",
+        "/api/v1/generate/",
+        "/api/v1/generate/private",
+        "/api/v1/verify/public/x",
+        "//api/v1/generate/public",
+        "/%00",
+        "/static/x",
+    ],
+)
+def test_unknown_path(client: httpx.Client, path: str) -> None:
+    """An unknown path is 404 (contract, Everywhere)."""
+    for method in ("GET", "POST"):
+        assert_error(client.request(method, path), 404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["", "/", "/nothing", "/projects/", "/projects/a/b", "/me/x", "/tokens/a/b"])
+def test_unknown_developer_path(developer: Developer, path: str) -> None:
+    """An unknown path below /api/v1/dev is 404 for an authenticated caller (contract, Everywhere)."""
+    assert_error(developer.call("GET", path), 404, "not_found")
+
+
 @pytest.mark.parametrize("path", [*PUBLIC, *KEYED])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"])
 def test_wrong_method(client: httpx.Client, path: str, method: str) -> None:
@@ -19,6 +46,25 @@ def test_wrong_method(client: httpx.Client, path: str, method: str) -> None:
     response = client.request(method, path)
     assert_error(response, 405, "method_not_allowed")
     assert response.headers["allow"] == ("POST, OPTIONS" if path in PUBLIC else "POST")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/projects", "GET, POST"),
+        ("POST", "/me", "GET"),
+        ("PUT", "/projects/proj_0000000000000000000000", "DELETE, GET, PATCH"),
+        ("GET", "/projects/proj_0000000000000000000000/regenerate", "POST"),
+        ("DELETE", "/sessions", "GET"),
+        ("POST", "/analytics", "GET"),
+        ("GET", "/tokens/tok_1", "DELETE"),
+    ],
+)
+def test_wrong_developer_method(developer: Developer, method: str, path: str, allowed: str) -> None:
+    """A wrong method is 405 at the developer endpoints too (contract, Everywhere)."""
+    response = developer.call(method, path)
+    assert_error(response, 405, "method_not_allowed")
+    assert response.headers["allow"] == allowed
 
 
 def test_operations(client: httpx.Client) -> None:
@@ -77,6 +123,22 @@ def test_cors_nowhere_else(client: httpx.Client, developer: Developer, project: 
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
+def test_developer_answers_are_not_cached(developer: Developer, project: OwnProject) -> None:
+    """Answers with secrets, and errors, are never cached (contract, Everywhere)."""
+    for method, path in (
+        ("GET", "/me"),
+        ("GET", f"/projects/{project.id}/webhook-secret"),
+        ("POST", f"/projects/{project.id}/regenerate"),
+        ("POST", f"/projects/{project.id}/webhook-secret/rotate"),
+        ("GET", f"/projects/{project.id}/deliveries"),
+        ("GET", "/nothing"),
+        ("PATCH", f"/projects/{project.id}"),
+    ):
+        response = developer.call(method, path)
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["content-type"] == "application/json"
+
+
 @pytest.mark.parametrize("path", [*PUBLIC, *KEYED, "/api/v1/dev/projects", "/api/v1/dev/tokens"])
 def test_body_limit(developer: Developer, project: OwnProject, path: str) -> None:
     """A body of 16 KiB is accepted, and one byte more is 413 (contract, Everywhere)."""
@@ -89,6 +151,18 @@ def test_body_limit(developer: Developer, project: OwnProject, path: str) -> Non
     client = developer.client
     assert client.post(path, headers=headers, content=body.ljust(16_384)).status_code == 200
     assert_error(client.post(path, headers=headers, content=body.ljust(16_385)), 413, "payload_too_large")
+
+
+def test_bearer_scheme(developer: Developer, project: OwnProject) -> None:
+    """The scheme is case-insensitive; two credentials count as none (RFC 9110, 11.1; RFC 6750, 2.1)."""
+    client = developer.client
+    for scheme in ("bearer", "BEARER"):
+        credential = {"Authorization": f"{scheme} {developer.access_token}"}
+        assert client.get("/api/v1/dev/me", headers=credential).status_code == 200
+    twice = [("Authorization", f"Bearer {developer.access_token}")] * 2
+    assert_error(client.get("/api/v1/dev/me", headers=twice), 401, "invalid_access_token")
+    other = {"Authorization": f"Basic {developer.access_token}"}
+    assert_error(client.get("/api/v1/dev/me", headers=other), 401, "invalid_access_token")
 
 
 def test_plain_http_from_elsewhere(client: httpx.Client) -> None:

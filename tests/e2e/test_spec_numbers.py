@@ -1,11 +1,12 @@
 """Lists and numbers: sessions with filters and pages, analytics field by field (contract, Developer endpoints)."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Phone, Service
-from tests.e2e.test_spec_tables import instant
+from tests.e2e.test_spec_tables import assert_error, instant
 
 SESSION_FIELDS = {
     "id",
@@ -27,6 +28,20 @@ def accountant(service: Service, client: httpx.Client, request: pytest.FixtureRe
     return Developer(client, service.add_developer(f"{request.node.name}@example.com", "pro"))
 
 
+def everything(developer: Developer, limit: int, query: str = "") -> list[dict[str, Any]]:
+    """Read every page."""
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = developer.ask("GET", f"/sessions?limit={limit}{query}{cursor}")
+        assert set(page) == {"sessions", "next_cursor"}
+        assert len(page["sessions"]) == limit or page["next_cursor"] is None
+        found += page["sessions"]
+        if page["next_cursor"] is None:
+            return found
+        cursor = f"&cursor={page['next_cursor']}"
+
+
 def test_session_fields(project: OwnProject, phone: Phone) -> None:
     """A session has the spec's nine fields; identity is "" / null until it is confirmed, and stays (contract)."""
     undecided, cancelled, confirmed, used = (project.generate() for _ in range(4))
@@ -35,9 +50,7 @@ def test_session_fields(project: OwnProject, phone: Phone) -> None:
     phone.sign_in(used)
     phone.open(undecided["deeplink"])
     project.verify(used["session_token"])
-    page = project.developer.ask("GET", f"/sessions?project_id={project.id}")
-    assert set(page) == {"sessions", "next_cursor"}
-    sessions = page["sessions"]
+    sessions = everything(project.developer, 200, f"&project_id={project.id}")
     assert [session["status"] for session in sessions] == ["used", "confirmed", "cancelled", "pending"]
     identity = {
         "messenger_id": phone.messenger_id,
@@ -59,6 +72,30 @@ def test_session_fields(project: OwnProject, phone: Phone) -> None:
         assert token not in str(sessions)
 
 
+def test_pages_and_filters(accountant: Developer, phone: Phone) -> None:
+    """Pages of any size list each session once, newest first; project and status filters combine (contract)."""
+    first, second = accountant.create_project("First"), accountant.create_project("Second")
+    for number in range(8):
+        session = (first if number % 2 else second).generate()
+        if number in {0, 1, 2}:
+            phone.sign_in(session, "Cancel" if number == 2 else "Confirm")
+    whole = everything(accountant, 200)
+    assert len({session["id"] for session in whole}) == len(whole) == 8
+    assert [session["project_name"] for session in whole] == ["First", "Second"] * 4
+    times = [instant(session["created_at"]) for session in whole]
+    assert times == sorted(times, reverse=True)
+    for limit in (1, 2, 3, 7, 8, 9):
+        assert everything(accountant, limit) == whole
+    assert accountant.ask("GET", "/sessions") == {"sessions": whole, "next_cursor": None}
+    for status in ("pending", "confirmed", "cancelled", "expired", "used"):
+        in_status = [session for session in whole if session["status"] == status]
+        assert everything(accountant, 2, f"&status={status}") == in_status
+        for project in (first, second):
+            expected = [session for session in in_status if session["project_id"] == project.id]
+            query = f"&status={status}&project_id={project.id}"
+            assert everything(accountant, 2, query) == expected
+
+
 def test_default_page(accountant: Developer) -> None:
     """A page has 50 sessions by default and 200 at most (contract)."""
     project = accountant.create_project()
@@ -69,6 +106,61 @@ def test_default_page(accountant: Developer) -> None:
     rest = accountant.ask("GET", f"/sessions?cursor={page['next_cursor']}")
     assert len(rest["sessions"]) == 1
     assert rest["next_cursor"] is None
+
+
+def test_new_sessions_do_not_shift_pages(project: OwnProject) -> None:
+    """A cursor names a place, not an offset: a session created between two pages is on neither (contract)."""
+    for _ in range(4):
+        project.generate()
+    page = project.developer.ask("GET", f"/sessions?project_id={project.id}&limit=2")
+    project.generate()
+    query = f"/sessions?project_id={project.id}&limit=2&cursor={page['next_cursor']}"
+    rest = project.developer.ask("GET", query)
+    assert len({session["id"] for session in page["sessions"] + rest["sessions"]}) == 4
+    assert rest["next_cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=1.5", "limit"),
+        ("limit=", "limit"),
+        ("limit=%D9%A1", "limit"),
+        ("limit=9999999999999999999999", "limit"),
+        ("status=done", "status"),
+        ("status=", "status"),
+        ("status=PENDING", "status"),
+        ("cursor=", "cursor"),
+        ("cursor=garbage", "cursor"),
+        ("cursor=%00", "cursor"),
+        ("cursor=%F0%9F%98%80", "cursor"),
+        ("cursor=AAAA%3D%3D", "cursor"),
+        ("cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTkuc2Vzc18x", "cursor"),
+        ("cursor=" + "A" * 3000, "cursor"),
+        ("project_id=", "project_id"),
+        ("project_id=proj_%00", "project_id"),
+        ("project_id=1%27%20OR%201=1", "project_id"),
+    ],
+)
+def test_sessions_refuses(developer: Developer, query: str, field: str) -> None:
+    """An invalid parameter is 400, and the sentence names it (contract, Everywhere)."""
+    assert field in assert_error(developer.call("GET", f"/sessions?{query}"), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("query", ["days=1", "days=0", "days=31", "days=", "days=thirty", "days=30.0", "project_id=x"])
+def test_analytics_refuses(developer: Developer, query: str) -> None:
+    """The window is 7, 30 or 90 days (contract)."""
+    sentence = assert_error(developer.call("GET", f"/analytics?{query}"), 400, "invalid_request")
+    assert query.partition("=")[0] in sentence
+
+
+@pytest.mark.parametrize("path", ["/sessions", "/analytics"])
+def test_unknown_project(developer: Developer, path: str) -> None:
+    """An unknown project is 404 (contract, Everywhere)."""
+    assert_error(developer.call("GET", f"{path}?project_id=proj_{'0' * 22}"), 404, "project_not_found")
 
 
 def seven_sessions(accountant: Developer, new_phone: NewPhone) -> tuple[OwnProject, OwnProject]:
@@ -128,3 +220,10 @@ def test_analytics(service: Service, client: httpx.Client, new_phone: NewPhone) 
     assert one["funnel"] == {**taken, "cancelled": 1, "expired": 0, "reported": 0}
     assert one["daily"][-1]["unique_users"] == 1
     assert default["daily"] == answers[30]["daily"]
+
+
+def test_analytics_of_nothing(accountant: Developer) -> None:
+    """Without sessions the conversion rate is 0 and every day is present (contract, Analytics)."""
+    found = accountant.ask("GET", "/analytics?days=7")
+    assert (found["total_sessions"], found["conversion_rate"], found["projects"]) == (0, 0, [])
+    assert len(found["daily"]) == 7

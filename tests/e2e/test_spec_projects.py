@@ -11,6 +11,7 @@ import httpx
 import jwt
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.e2e.test_expiry import let_token_expire
 from tests.e2e.test_spec_tables import assert_error, instant, keyed
 
 PROJECT_FIELDS = {
@@ -87,6 +88,13 @@ def test_create(developer: Developer) -> None:
     assert len(base64.b64decode(encoded, validate=True)) == 32
 
 
+def test_create_with_everything(developer: Developer) -> None:
+    """POST applies the optional fields as sent (contract, Developer endpoints)."""
+    fields = {"webhook_url": "https://shop.example.com/hooks", "public_access": False, "collect_phone": True}
+    project = developer.create_project("Shop", **fields)
+    assert {field: project.read()[field] for field in fields} == fields
+
+
 def test_secrets_are_shown_once(developer: Developer, project: OwnProject) -> None:
     """No later answer has the secret key, and only webhook-secret has the webhook secret (spec, Resources)."""
     answers = [
@@ -103,6 +111,106 @@ def test_secrets_are_shown_once(developer: Developer, project: OwnProject) -> No
         assert project.webhook_secret not in str(answer)
     secret = developer.ask("GET", f"/projects/{project.id}/webhook-secret")
     assert secret == {"webhook_secret": project.webhook_secret} | NO_ROTATION
+
+
+def test_list_and_read(developer: Developer, stranger: Developer) -> None:
+    """The list has all of a developer's projects, oldest first, and nobody else's (spec, Developer endpoints)."""
+    created = [developer.create_project(f"Shop {number}") for number in range(3)]
+    listed = developer.ask("GET", "/projects")["projects"]
+    assert listed[-3:] == [shown(project) for project in created]
+    times = [instant(project["created_at"]) for project in listed]
+    assert times == sorted(times)
+    assert created[0].read() == shown(created[0])
+    foreign = stranger.create_project()
+    assert foreign.id not in str(developer.ask("GET", "/projects"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "Other shop"),
+        ("webhook_url", "https://shop.example.com/hooks?a=b"),
+        ("webhook_url", "http://127.0.0.1:9/hooks"),
+        ("is_active", False),
+        ("public_access", False),
+        ("collect_phone", True),
+    ],
+)
+def test_patch_one_field(developer: Developer, project: OwnProject, field: str, value: Any) -> None:
+    """PATCH changes only the included field and returns the whole project (spec, PATCH)."""
+    expected = shown(project) | {field: value}
+    assert developer.ask("PATCH", f"/projects/{project.id}", json={field: value}) == expected
+    assert project.read() == expected
+
+
+def test_patch_nothing_all_and_back(developer: Developer, project: OwnProject) -> None:
+    """Every field of PATCH is optional; "" removes the webhook; flags can be set back (spec, PATCH)."""
+    path = f"/projects/{project.id}"
+    before = shown(project)
+    assert developer.ask("PATCH", path, json={}) == before
+    changes = {
+        "name": "N",
+        "webhook_url": "https://a.example",
+        "is_active": False,
+        "public_access": False,
+        "collect_phone": True,
+    }
+    assert developer.ask("PATCH", path, json=changes) == before | changes
+    back = {field: before[field] for field in changes}
+    assert back["webhook_url"] == ""
+    assert developer.ask("PATCH", path, json=back) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", "   "),
+        ("name", "x" * 101),
+        ("name", "a\x00b"),
+        ("name", "a\nb"),
+        ("name", None),
+        ("webhook_url", "http://shop.example.com/"),
+        ("webhook_url", "https://"),
+        ("webhook_url", "https://user:secret@shop.example.com/"),
+        ("webhook_url", "ftp://shop.example.com/"),
+        ("webhook_url", "javascript:alert(1)"),
+        ("webhook_url", "https://shop.example.com/" + "x" * 2024),
+        ("webhook_url", " https://shop.example.com/"),
+        ("webhook_url", None),
+        ("public_access", "true"),
+        ("public_access", 1),
+        ("collect_phone", None),
+    ],
+)
+def test_rules_of_project_fields(developer: Developer, project: OwnProject, field: str, value: Any) -> None:
+    """POST and PATCH apply the same rules to a field; the sentence names it and nothing changes (contract)."""
+    count = len(developer.ask("GET", "/projects")["projects"])
+    body = {"name": "Shop", field: value}
+    for response in (
+        developer.call("POST", "/projects", json=body),
+        developer.call("PATCH", f"/projects/{project.id}", json=body),
+    ):
+        assert assert_error(response, 400, "invalid_request").startswith(f"{field} ")
+    assert project.read() == shown(project)
+    assert len(developer.ask("GET", "/projects")["projects"]) == count
+
+
+def test_longest_values(developer: Developer, project: OwnProject) -> None:
+    """A name may have 100 characters of any script, and a webhook URL 2,048 (contract)."""
+    longest = {"name": "😀" * 100, "webhook_url": ("https://shop.example.com/" + "x" * 2048)[:2048]}
+    assert developer.ask("PATCH", f"/projects/{project.id}", json=longest) == shown(project) | longest
+
+
+def test_phone_collection_needs_a_plan(stranger: Developer) -> None:
+    """Phone collection is only for the pro and business plans (spec, Limits)."""
+    project = stranger.create_project()
+    for response in (
+        stranger.call("POST", "/projects", json={"name": "Shop", "collect_phone": True}),
+        stranger.call("PATCH", f"/projects/{project.id}", json={"collect_phone": True}),
+    ):
+        assert "collect_phone" in assert_error(response, 400, "invalid_request")
+    assert project.read()["collect_phone"] is False
 
 
 def test_regenerate(developer: Developer, project: OwnProject, phone: Phone) -> None:
@@ -127,6 +235,16 @@ def test_regenerate(developer: Developer, project: OwnProject, phone: Phone) -> 
     assert project.read()["secret_key_preview"] == f"{new['secret_key'][:7]}…{new['secret_key'][-4:]}"
     secret = developer.ask("GET", f"/projects/{project.id}/webhook-secret")
     assert secret == {"webhook_secret": new["webhook_secret"]} | NO_ROTATION
+
+
+def test_counts(project: OwnProject, phone: Phone) -> None:
+    """sessions_count counts all started sessions, confirmed_count all confirmed ones (spec, Project)."""
+    sessions = [project.generate() for _ in range(3)]
+    phone.sign_in(sessions[0])
+    phone.sign_in(sessions[1], "Cancel")
+    project.verify(sessions[0]["session_token"])
+    read = project.read()
+    assert (read["sessions_count"], read["confirmed_count"]) == (3, 1)
 
 
 def test_delete(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
@@ -186,6 +304,16 @@ def assert_purged(service: Service, project_id: str) -> None:
         time.sleep(0.2)
 
 
+def test_account(developer: Developer, stranger: Developer) -> None:
+    """/dev/me returns id, email, created_at and the plan, and confirms that a token is valid (spec, contract)."""
+    for each, email, plan in ((developer, "sandbox@localhost", "business"), (stranger, "stranger@example.com", "free")):
+        account = each.ask("GET", "/me")
+        assert set(account) == {"id", "email", "created_at", "plan", "usage"}
+        assert re.fullmatch(r"dev_[A-Za-z0-9]{22}", account["id"])
+        assert (account["email"], account["plan"]) == (email, plan)
+        instant(account["created_at"])
+
+
 def test_access_tokens(developer: Developer, client: httpx.Client) -> None:
     """A token is shown once, listed without its plaintext, and 401 at once after revocation (contract)."""
     created = developer.ask("POST", "/tokens", json={"name": " deploy "})
@@ -206,3 +334,19 @@ def test_access_tokens(developer: Developer, client: httpx.Client) -> None:
     assert_error(own.call("GET", "/me"), 401, "invalid_access_token")
     assert created["id"] not in str(developer.ask("GET", "/tokens"))
     assert_error(developer.call("DELETE", f"/tokens/{created['id']}"), 404, "access_token_not_found")
+
+
+def test_token_expiry(service: Service, developer: Developer, client: httpx.Client) -> None:
+    """An optional expiry ends a token at that instant; it must be in the future (contract, Identifiers)."""
+    moment = datetime.now(UTC) + timedelta(hours=1)
+    body = {"name": "short", "expires_at": moment.isoformat(timespec="milliseconds")}
+    created = developer.ask("POST", "/tokens", json=body)
+    assert instant(created["expires_at"]) == moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    own = Developer(client, created["access_token"])
+    assert own.call("GET", "/me").status_code == 200
+    let_token_expire(service, created["id"])
+    response = own.call("GET", "/me")
+    assert "expired" in assert_error(response, 401, "invalid_access_token")
+    for past in ("2020-01-01T00:00:00Z", "2099-01-01", "2099-01-01T00:00:00", "tomorrow", ""):
+        response = developer.call("POST", "/tokens", json={"name": "past", "expires_at": past})
+        assert "expires_at" in assert_error(response, 400, "invalid_request")

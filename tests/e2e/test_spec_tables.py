@@ -52,6 +52,14 @@ def test_generate_public(project: OwnProject, service: Service) -> None:
     assert timedelta(minutes=9, seconds=50) < lifetime < timedelta(minutes=10, seconds=20)
 
 
+def test_pending(project: OwnProject, phone: Phone) -> None:
+    """A pending answer has no additional field, before or after the link was opened (spec, verify/public)."""
+    session = project.generate()
+    assert project.verify(session["session_token"]) == {"status": "pending"}
+    phone.open(session["deeplink"])
+    assert project.verify(session["session_token"]) == {"status": "pending"}
+
+
 def test_confirmed_then_used(project: OwnProject, phone: Phone) -> None:
     """Pending → confirmed → used: only the first confirmed read has identity and proof; later ones say used."""
     session = project.generate()
@@ -67,6 +75,35 @@ def test_confirmed_then_used(project: OwnProject, phone: Phone) -> None:
     for _ in range(2):
         assert project.verify(session["session_token"]) == {"status": "used"}
     assert keyed(project, "verify", {"session_token": session["session_token"]}).json() == {"status": "used"}
+
+
+def test_cancelled(project: OwnProject, phone: Phone) -> None:
+    """Pending → cancelled on a tap on Cancel; it is terminal and has no identity (spec, States)."""
+    session = project.generate()
+    phone.sign_in(session, "Cancel")
+    for _ in range(2):
+        assert project.verify(session["session_token"]) == {"status": "cancelled"}
+
+
+@pytest.mark.parametrize("button", ["Confirm", "Cancel"])
+def test_decision_stands(project: OwnProject, phone: Phone, new_phone: NewPhone, button: str) -> None:
+    """A decided session is single-use: opening its link again changes nothing and shows no button (spec, rule 2)."""
+    session = project.generate()
+    phone.sign_in(session, button)
+    assert not any(message["buttons"] for message in phone.open(session["deeplink"]))
+    assert not any(message["buttons"] for message in new_phone().open(session["deeplink"]))
+    expected = {"Confirm": "confirmed", "Cancel": "cancelled"}[button]
+    assert project.verify(session["session_token"])["status"] == expected
+
+
+def test_first_opener_decides(project: OwnProject, phone: Phone, new_phone: NewPhone) -> None:
+    """The first account that opens the link owns the decision; another gets no buttons (contract, Messenger)."""
+    session = project.generate()
+    phone.open(session["deeplink"])
+    assert not any(message["buttons"] for message in new_phone("Mallory").open(session["deeplink"]))
+    assert project.verify(session["session_token"]) == {"status": "pending"}
+    phone.tap("Confirm")
+    assert project.verify(session["session_token"])["messenger_id"] == phone.messenger_id
 
 
 def test_prompt(project: OwnProject, phone: Phone) -> None:
@@ -155,6 +192,36 @@ def test_server_side_refuses(project: OwnProject, developer: Developer) -> None:
     assert project.verify(session["session_token"]) == {"status": "pending"}
 
 
+def test_public_access_flag(project: OwnProject, phone: Phone, client: httpx.Client) -> None:
+    """Without public access, both public endpoints answer 401 and the server-side ones work (contract, Everywhere)."""
+    session = project.generate()
+    phone.sign_in(session)
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"public_access": False})
+    query = {"project_id": project.id, "session_token": session["session_token"]}
+    for path in ("generate", "verify"):
+        assert_error(client.post(f"/api/v1/{path}/public", json=query), 401, "public_access_disabled")
+    assert project.read()["sessions_count"] == 1
+    assert keyed(project, "generate").status_code == 200
+    assert keyed(project, "verify", query).json()["status"] == "confirmed"
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"public_access": True})
+    assert project.verify(session["session_token"]) == {"status": "used"}
+
+
+def test_paused_project(project: OwnProject, phone: Phone, client: httpx.Client) -> None:
+    """A paused project refuses new sessions with 400; existing ones can still be read (spec, Project states)."""
+    session = project.generate()
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"is_active": False})
+    public = client.post("/api/v1/generate/public", json={"project_id": project.id})
+    assert_error(public, 400, "project_paused")
+    assert_error(keyed(project, "generate"), 400, "project_paused")
+    assert project.read()["sessions_count"] == 1
+    assert project.verify(session["session_token"]) == {"status": "pending"}
+    phone.sign_in(session)
+    assert project.verify(session["session_token"])["status"] == "confirmed"
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"is_active": True})
+    assert project.generate()
+
+
 def test_unknown_and_foreign(project: OwnProject, developer: Developer, client: httpx.Client) -> None:
     """Unknown projects and sessions, and another project's session, are 404 (contract, Everywhere)."""
     session_token = project.generate()["session_token"]
@@ -170,11 +237,11 @@ def test_unknown_and_foreign(project: OwnProject, developer: Developer, client: 
         assert_error(client.post("/api/v1/verify/public", json=body), 404, code)
 
 
-def test_unknown_fields_are_ignored(project: OwnProject) -> None:
+@pytest.mark.parametrize("path", ["generate/public", "verify/public", "generate", "verify"])
+def test_unknown_fields_are_ignored(project: OwnProject, path: str) -> None:
     """Session endpoints ignore unknown fields, so that newer clients work with older servers (contract)."""
     body = {"project_id": project.id, "session_token": project.generate()["session_token"], "not_known": [1, {}]}
-    for path in ("generate/public", "verify/public", "generate", "verify"):
-        assert keyed(project, path, body).status_code == 200, path
+    assert keyed(project, path, body).status_code == 200
 
 
 def test_session_answers_are_not_cached(project: OwnProject, client: httpx.Client) -> None:

@@ -21,7 +21,7 @@ from taproof.storage.sqlite.connection import migrate_database
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 # Twelve sign-ins at once, without end; each step is printed only after it was acknowledged.
 PROGRAM = """

@@ -11,7 +11,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 def between_walks(sqlite: SqliteStorage, change: str) -> None:

@@ -17,7 +17,7 @@ from taproof.storage.sqlite import group_commit
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 EVERYTHING = (
     "SELECT (SELECT group_concat(quote(id) || status || quote(opener_id) || quote(used_at)) FROM sessions), "

@@ -14,7 +14,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import deliveries as sqlite_deliveries
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LEASE = 30 * SECOND
 URL = "https://example.com/"

@@ -11,7 +11,7 @@ from taproof.core.clock import DAY
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 EDGE = NOW // DAY * DAY
 

@@ -13,7 +13,7 @@ from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LARGEST_ID = 2**52 - 1
 """The Bot API promises that an id has at most 52 significant bits."""

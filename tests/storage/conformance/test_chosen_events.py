@@ -14,7 +14,7 @@ from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 URL = "https://example.com/hook"
 ALL_EVENTS: tuple[ProjectEvent, ...] = get_args(ProjectEvent)

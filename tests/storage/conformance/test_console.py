@@ -15,7 +15,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries.credentials import CONSOLE_SESSIONS_KEPT
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 IDLE = 12 * HOUR
 IDLE_SINCE = NOW - IDLE

@@ -10,7 +10,7 @@ from taproof.core.counts import DailyCounts, DailyUsers
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 async def test_read_daily_counts_follows_each_step(storage: Storage, seed: "Seed") -> None:

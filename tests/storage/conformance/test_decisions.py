@@ -15,7 +15,7 @@ from taproof.core.sessions import FoundState, Hint, NewSession, Refused, Session
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 WatchDecisions = Callable[
     [Callable[[SessionKey], None], asyncio.Event, Callable[[SessionKey, Hint], None]], Coroutine[Any, Any, None]

@@ -9,7 +9,7 @@ from taproof.core.projects import EncryptedWebhookSecrets, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LEASE = 30 * SECOND
 URL = "https://example.com/"

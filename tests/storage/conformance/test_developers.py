@@ -15,7 +15,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries.credentials import EXPIRED_TOKENS_KEPT
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 async def test_ping_answers_while_the_store_is_open(open_store: OpenStore) -> None:

@@ -19,7 +19,7 @@ from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, Encrypte
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 KINDS: tuple[EncryptedKind, ...] = get_args(EncryptedKind)
 URL = "https://example.com/"

@@ -12,7 +12,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries.deliveries import ENDED_AT_ONCE
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LEASE = 30 * SECOND
 URL = "https://example.com/"

@@ -17,7 +17,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries.rights import ADD_MEMBER
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 URL = "https://example.com/hook"
 TODAY = day_number(NOW)

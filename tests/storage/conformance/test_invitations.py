@@ -13,7 +13,7 @@ from taproof.core.accounts import Developer, Invitation, InvitationOutcome
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 IDLE_SINCE = NOW - 1
 ROUNDS = 5

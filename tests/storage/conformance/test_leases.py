@@ -7,7 +7,7 @@ from taproof.core.clock import SECOND
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LENGTH = 8 * SECOND
 

@@ -10,7 +10,7 @@ from taproof.core.sessions import Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 STATUSES: tuple[Status, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
 EDGE = 10 * MINUTE

@@ -13,7 +13,7 @@ from taproof.storage.queries import members
 from taproof.storage.queries.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 async def test_create_member_invitation_is_limited(storage: Storage, seed: "Seed") -> None:

@@ -27,7 +27,7 @@ from taproof.core.sessions import ConsumedSession, NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 BOT_ID = 7_000_000_001
 

@@ -14,7 +14,7 @@ from taproof.core.projects import ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 TODAY = day_number(NOW)
 

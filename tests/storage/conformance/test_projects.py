@@ -15,7 +15,7 @@ from taproof.core.sessions import Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") -> None:

@@ -11,7 +11,7 @@ from taproof.core.sessions import NewPhone, PromptDetails
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Storage, seed: "Seed") -> None:

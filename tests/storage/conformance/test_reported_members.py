@@ -17,7 +17,7 @@ from taproof.core.projects import Project
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 STOLEN, OTHER = (new_session_id(NOW + at, lambda count: b"\xff" * count) for at in (0, DAY))
 

@@ -10,7 +10,7 @@ from taproof.core.proof import signing_secrets
 from taproof.core.sessions import ConsumedSession, NewSession
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
     from taproof.storage.protocol import Storage
 

@@ -14,7 +14,7 @@ from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LEASE = 30_000
 FINAL: tuple[DeliveryState, ...] = ("delivered", "failed")

@@ -16,7 +16,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import Replacement
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 USER = "1001"
 CODE, OTHER_CODE = b"c" * 32, b"d" * 32

@@ -15,7 +15,7 @@ from taproof.core.sessions import DeveloperSignIn
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 def sign_in_id(at: int) -> str:

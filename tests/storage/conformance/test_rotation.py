@@ -8,7 +8,7 @@ from taproof.core.proof import signing_secrets
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 HOURS = 3_600_000
 

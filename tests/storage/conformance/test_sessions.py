@@ -17,7 +17,7 @@ from taproof.core.sessions import ConsumedSession, Hint, PolledSession, Refused,
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 EDGE = 10 * MINUTE
 

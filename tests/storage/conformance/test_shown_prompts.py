@@ -15,7 +15,7 @@ from taproof.core.sessions import Hint, NewSession, SessionKey, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 BOT = 7_000_000_001
 LEASE = NOW + MINUTE

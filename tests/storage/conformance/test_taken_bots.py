@@ -13,7 +13,7 @@ from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 async def take(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 BOT = 7_000_000_001
 

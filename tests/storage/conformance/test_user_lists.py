@@ -23,7 +23,7 @@ from taproof.storage.queries.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Ro
 from taproof.storage.queries.rights import ADD_MEMBER
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 COUNTERS = {"daily_counts", "daily_users"}
 

@@ -16,7 +16,7 @@ from taproof.core.sessions import NewPhone, NewSession, Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 PHONE = NewPhone(b"encrypted \0", b"body with the number")
 
 

@@ -22,7 +22,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.rows import attempt_values, columns, finish_values
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LEASE = 30 * SECOND
 URL = "https://example.com/"

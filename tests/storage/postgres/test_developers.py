@@ -13,7 +13,7 @@ from taproof.storage.postgres.transaction import _LOCK_DEVELOPERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
     from taproof.storage.postgres.store import PostgresStorage
     from taproof.storage.protocol import Storage

@@ -15,7 +15,7 @@ from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.queries.erasure import FIND_PROJECT, FIND_PROJECT_OF_DEVELOPER, FIND_SESSIONS
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 pytestmark = new_postgres
 TODAY = NOW // DAY

@@ -18,7 +18,7 @@ from taproof.storage.queries.listing import session_walks
 from taproof.storage.rows import columns, page_start
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 TODAY = NOW // DAY
 LAST_DAY = 2**31 - 1

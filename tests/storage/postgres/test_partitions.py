@@ -18,7 +18,7 @@ from taproof.storage.queries import prompts as prompt_queries
 from taproof.storage.queries import sessions as queries
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 TODAY = NOW // DAY
 

@@ -15,7 +15,7 @@ from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 BOT = 7_000_000_001
 _HOLD = "SELECT FROM prompts WHERE day = $1 AND token_hash = $2 FOR UPDATE NOWAIT"

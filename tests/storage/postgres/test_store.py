@@ -27,7 +27,7 @@ from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 LATEST = len(migrations("postgres"))
 

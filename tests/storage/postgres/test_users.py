@@ -17,7 +17,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries import users as user_queries
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 pytestmark = new_postgres
 TODAY = NOW // DAY

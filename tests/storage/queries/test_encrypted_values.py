@@ -12,7 +12,7 @@ from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENC
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 
 @pytest.mark.parametrize("kind", get_args(EncryptedKind))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
     from taproof.storage.queries.transaction import Transaction
     from taproof.storage.sqlite.store import SqliteStorage

@@ -13,7 +13,7 @@ from taproof.core.clock import DAY
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 FIRST_DAY = 20_000
 LAST_DAY = FIRST_DAY + 4

@@ -16,7 +16,7 @@ from taproof.core.sessions import NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 CODE = NewCode(b"c" * 32, NOW + MINUTE)
 TOKENS = NewTokens(b"t" * 32, NOW + HOUR)

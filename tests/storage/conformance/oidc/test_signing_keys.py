@@ -15,7 +15,7 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
+    from tests.storage.seed import Seed
 
 KEY = SigningKey("RS256", 1, "kid 1", b"encrypted 1", '{"kty": "RSA"}', NOW, NOW)
 
