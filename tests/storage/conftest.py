@@ -50,6 +50,11 @@ def seed(storage: Storage) -> Seed:
 
 
 @pytest.fixture
+def new_seed() -> type[Seed]:
+    return Seed
+
+
+@pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
     """The SQLite driver itself, for what only SQLite does."""
     store = SqliteStorage.open(migrated_sqlite(tmp_path / "taproof.db"), NOW)

@@ -2,18 +2,16 @@
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from tests.giving_bots import give_bot
+from tests.storage.seed import Seed, present
 
 from taproof.core.errors import BotTaken, InvalidRequest
-from taproof.core.project_bots import BotChange, ProjectBot
+from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 LARGEST_ID = 2**52 - 1
 """The Bot API promises that an id has at most 52 significant bits."""
@@ -31,7 +29,7 @@ async def actions(storage: Storage, project: Project) -> list[str]:
     return [each.action for each in await storage.audit.list_audit_entries(project.developer_id, None, 50)]
 
 
-async def test_update_project_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_update_project_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Every reader on every node sees the bot: project, new sign-ins, list of bots. Other projects have none."""
     project, other = await seed.project(), await seed.project()
     bot = bot_of(project, LARGEST_ID)
@@ -39,18 +37,15 @@ async def test_update_project_gives_every_reader_the_bot(storage: Storage, other
     assert await other_node.bots.list_project_bots() == [bot]
     assert await other_node.bots.read_project_bot(LARGEST_ID) == bot
     assert await other_node.bots.read_project_bot(LARGEST_ID - 1) is None
-    read = await other_node.projects.read_project(project.id)
-    assert read is not None
+    read = present(await other_node.projects.read_project(project.id))
     assert (read.bot_id, read.bot_username, read.bot_broken_at) == (LARGEST_ID, "Shop_Bot", None)
-    of_sign_in = await other_node.projects.read_sign_in_project(project.id)
-    assert of_sign_in is not None
+    of_sign_in = present(await other_node.projects.read_sign_in_project(project.id))
     assert (of_sign_in.bot_id, of_sign_in.bot_username, of_sign_in.bot_broken_at) == (LARGEST_ID, "Shop_Bot", None)
-    unchanged = await other_node.projects.read_project(other.id)
-    assert unchanged is not None
+    unchanged = present(await other_node.projects.read_project(other.id))
     assert (unchanged.bot_id, unchanged.bot_username) == (None, None)
 
 
-async def test_list_project_bots_leaves_out_projects_without_one(storage: Storage, seed: "Seed") -> None:
+async def test_list_project_bots_leaves_out_projects_without_one(storage: Storage, seed: Seed) -> None:
     """A project without a bot is not in the list."""
     project, _ = await seed.project(), await seed.project()
     assert await storage.bots.list_project_bots() == []
@@ -58,7 +53,7 @@ async def test_list_project_bots_leaves_out_projects_without_one(storage: Storag
     assert await storage.bots.list_project_bots() == [bot_of(project)]
 
 
-async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> None:
+async def test_read_project_bot_by_its_id(storage: Storage, seed: Seed) -> None:
     """Each bot belongs to its own project; a removed bot belongs to none."""
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
@@ -68,7 +63,7 @@ async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> Non
     assert await storage.bots.read_project_bot(7_000_000_002) is None
 
 
-async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: Seed) -> None:
     """A new token or another bot clears the broken mark, and another project may use the old bot."""
     project, other = await seed.project(), await seed.project()
     first, second = bot_of(project), bot_of(project, 7_000_000_002, "Other_Bot")
@@ -83,7 +78,7 @@ async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Se
     assert await storage.bots.list_project_bots() == [moved, second]
 
 
-async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_takes_the_bot_away(storage: Storage, seed: Seed) -> None:
     """Nothing of the bot is left. Removing it again is no error and adds no audit entry."""
     project = await seed.project()
     await give(storage, project, bot_of(project))
@@ -92,25 +87,12 @@ async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed")
         assert await give_bot(storage, project.developer_id, project.id, None, entry=entry) == "set"
     assert await storage.bots.list_project_bots() == []
     assert await storage.bots.read_project_bot(7_000_000_001) is None
-    read = await storage.projects.read_project(project.id)
-    assert read is not None
+    read = present(await storage.projects.read_project(project.id))
     assert (read.bot_id, read.bot_username, read.bot_broken_at) == (None, None, None)
     assert await actions(storage, project) == ["bot.removed"]
 
 
-async def test_update_project_is_for_the_owner(storage: Storage, seed: "Seed") -> None:
-    """Another developer's project, or one that does not exist, is not found, and nothing changes."""
-    project, stranger = await seed.project(), await seed.developer()
-    await give(storage, project, bot_of(project))
-    entry = seed.entry(stranger.id, "bot.set")
-    for bot in (bot_of(project, 7_000_000_002), None):
-        assert await give_bot(storage, stranger.id, project.id, bot, entry=entry) == "not_found"
-        assert await give_bot(storage, stranger.id, "proj_\0", bot, entry=entry) == "not_found"
-    assert await storage.bots.list_project_bots() == [bot_of(project)]
-    assert await storage.audit.list_audit_entries(stranger.id, None, 10) == []
-
-
-async def test_update_project_serves_one_project(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_update_project_serves_one_project(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of many concurrent changes on two nodes, exactly one project gets the bot; the others change nothing."""
     projects = [await seed.project() for _ in range(8)]
     old = [bot_of(project, 7_100_000_000 + number) for number, project in enumerate(projects)]
@@ -137,17 +119,17 @@ async def test_update_project_serves_one_project(storage: Storage, other_node: S
         assert await actions(storage, project) == (["bot.set"] if number == winner else [])
 
 
-async def test_update_project_frees_the_bot_of_a_deleted_project(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_frees_the_bot_of_a_deleted_project(storage: Storage, seed: Seed) -> None:
     """The bot of a deleted project may serve another one at once."""
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
-    await storage.projects.delete_project(project.developer_id, project.id)
+    await seed.delete(project)
     assert await storage.bots.list_project_bots() == []
     assert await give(storage, other, bot_of(other)) == "set"
 
 
 async def test_update_project_changes_the_fields_and_the_bot_or_neither(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """A taken bot, the wrong plan or another developer changes nothing, not even the audit log."""
     project, other = await seed.project(), await seed.project()
@@ -171,19 +153,17 @@ async def test_update_project_changes_the_fields_and_the_bot_or_neither(
     assert await storage.projects.read_project(project.id) == before
     assert await storage.bots.list_project_bots() == [bot_of(other)]
     assert await actions(storage, project) == []
-    changed = await update(ProjectChanges(name="New"), free, project.developer_id)
-    assert changed is not None
+    changed = present(await update(ProjectChanges(name="New"), free, project.developer_id))
     assert (changed.name, changed.bot_id) == ("New", free.bot_id)
     assert changed == await other_node.projects.read_project(project.id)
     assert await actions(storage, project) == ["bot.set", "project.updated"]
-    gone = await update(ProjectChanges(), None, project.developer_id)
-    assert gone is not None
+    gone = present(await update(ProjectChanges(), None, project.developer_id))
     assert gone.bot_id is None
     assert (await actions(storage, project))[0] == "bot.removed"
 
 
 async def test_create_project_comes_with_the_bot_or_not_at_all(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """Of several new projects that use one bot, on two nodes at once, exactly one is stored."""
     model = await seed.project()
@@ -207,7 +187,7 @@ async def test_create_project_comes_with_the_bot_or_not_at_all(
     assert sorted(await actions(storage, winner)) == ["bot.set", "project.created"]
 
 
-async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of all nodes that notice it, exactly one records it, with its time; new sign-ins see it."""
     project = await seed.project()
     bot = bot_of(project)
@@ -225,17 +205,13 @@ async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storag
     assert await actions(storage, project) == ["bot.broken"]
     (listed,) = await storage.bots.list_project_bots()
     assert listed.broken_at == since
-    of_sign_in = await storage.projects.read_sign_in_project(project.id)
-    assert of_sign_in is not None
+    of_sign_in = present(await storage.projects.read_sign_in_project(project.id))
     assert of_sign_in.bot_broken_at == since
-    updated = await storage.projects.update_project(
-        project.developer_id, project.id, ProjectChanges(name="New"), seed.now
-    )
-    assert updated is not None
+    updated = present(await seed.update(project, name="New"))
     assert updated.bot_broken_at == since
 
 
-async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed: "Seed") -> None:
+async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed: Seed) -> None:
     """A refused token does not mark a bot that has another token by now, or none."""
     project = await seed.project()
     old, new = bot_of(project), ProjectBot(project.id, 7_000_000_001, "Shop_Bot", b"another")
@@ -250,7 +226,7 @@ async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed
     assert await actions(storage, project) == []
 
 
-async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: "Seed") -> None:
+async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: Seed) -> None:
     """Only the name of this bot changes. The same name again, or an unknown bot, changes nothing."""
     project, other = await seed.project(), await seed.project()
     bot, neighbour = bot_of(project), bot_of(other, 7_000_000_002, "Neighbour_Bot")
@@ -261,3 +237,164 @@ async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: 
     assert not await storage.bots.rename_bot(7_000_000_003, "Store_Bot")
     renamed = ProjectBot(project.id, bot.bot_id, "Store_Bot", bot.encrypted_token)
     assert await storage.bots.list_project_bots() == [renamed, neighbour]
+
+
+async def take(
+    storage: Storage, seed: Seed, project: Project, loser: Project, bot: ProjectBot, **changes: Any
+) -> Project | None:
+    """Give a project a bot that the loser has had until now."""
+    loss = BotLoss(loser.id, seed.entry(loser.developer_id, "bot.removed"))
+    change = BotChange(bot, seed.entry(project.developer_id, "bot.set"), loss)
+    return await storage.projects.update_project(
+        project.developer_id, project.id, ProjectChanges(**changes), seed.now, bot=change
+    )
+
+
+async def broken(storage: Storage, seed: Seed, bot_id: int = 7_000_000_001) -> tuple[Project, ProjectBot]:
+    """Return a project whose bot is broken."""
+    project = await seed.project()
+    bot = bot_of(project, bot_id)
+    assert await give(storage, project, bot) == "set"
+    assert await storage.bots.mark_bot_broken(project.id, bot.encrypted_token, seed.now)
+    return project, bot
+
+
+async def test_update_project_takes_a_broken_bot_from_its_loser(
+    storage: Storage, other_node: Storage, seed: Seed
+) -> None:
+    """Id and token go; that it is broken stays, for it is the loser's to say which bot takes its place."""
+    loser, bot = await broken(storage, seed)
+    project = await seed.project()
+    updated = present(await take(other_node, seed, project, loser, bot_of(project), name="New"))
+    assert (updated.name, updated.bot_id, updated.bot_broken_at) == ("New", bot.bot_id, None)
+    assert await storage.bots.list_project_bots() == [bot_of(project)]
+    assert await storage.bots.read_project_bot(bot.bot_id) == bot_of(project)
+    lost, of_sign_in = (
+        await storage.projects.read_project(loser.id),
+        await storage.projects.read_sign_in_project(loser.id),
+    )
+    for each in (lost, of_sign_in):
+        assert each is not None
+        assert (each.bot_id, each.bot_username, each.bot_broken_at) == (None, "Shop_Bot", seed.now)
+    assert not [
+        row
+        for row in (await storage.encrypted_values.list_encrypted_values("bot_token", None, 10)).rows
+        if row.name == loser.id
+    ]
+    assert (await actions(storage, loser), await actions(storage, project)) == (["bot.removed"], ["bot.set"])
+    assert not await storage.bots.mark_bot_broken(loser.id, bot.encrypted_token, seed.now + 1)
+    assert await give(storage, loser, None) == "set"
+    lost = present(await storage.projects.read_project(loser.id))
+    assert (lost.bot_username, lost.bot_broken_at) == (None, None)
+
+
+async def test_update_project_gives_a_loser_another_bot(storage: Storage, seed: Seed) -> None:
+    """Then nothing is broken any more."""
+    loser, _ = await broken(storage, seed)
+    project = await seed.project()
+    await take(storage, seed, project, loser, bot_of(project))
+    assert await give(storage, loser, bot_of(loser)) == "taken"
+    other = bot_of(loser, 7_000_000_002, "Other_Bot")
+    assert await give(storage, loser, other) == "set"
+    assert await storage.bots.list_project_bots() == [bot_of(project), other]
+
+
+async def test_create_project_takes_a_broken_bot_from_its_loser(storage: Storage, seed: Seed) -> None:
+    """As `update_project` does."""
+    loser, bot = await broken(storage, seed)
+    model = await seed.project()
+    project = dataclasses.replace(model, id=f"proj_{0xA00:022x}")
+    loss = BotLoss(loser.id, seed.entry(loser.developer_id, "bot.removed"))
+    assert await storage.projects.create_project(project, bytes(32), bot=BotChange(bot_of(project), None, loss))
+    assert await storage.bots.list_project_bots() == [bot_of(project)]
+    lost = present(await storage.projects.read_project(loser.id))
+    assert (lost.bot_id, lost.bot_broken_at) == (None, seed.now)
+    assert await actions(storage, loser) == ["bot.removed"]
+    assert bot.bot_id == bot_of(project).bot_id
+
+
+async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: Seed) -> None:
+    """A loser that has set a new token, or was not the one who has the bot, loses nothing; nor does anybody else."""
+    loser, bot = await broken(storage, seed)
+    project, third = await seed.project(), await seed.project()
+    await give(storage, third, bot_of(third, 7_000_000_002, "Other_Bot"))
+    mended = dataclasses.replace(bot, encrypted_token=b"a new one")
+    assert await give(storage, loser, mended) == "set"
+    before = await storage.projects.read_project(project.id)
+    for name, wanted in (
+        ("loser", bot_of(project)),
+        ("third", bot_of(project)),
+        ("third", bot_of(project, 7_000_000_002)),
+    ):
+        with pytest.raises(BotTaken):
+            await take(storage, seed, project, loser if name == "loser" else third, wanted, name="New")
+    assert await storage.bots.list_project_bots() == [mended, bot_of(third, 7_000_000_002, "Other_Bot")]
+    assert await storage.projects.read_project(project.id) == before
+    assert [await actions(storage, each) for each in (project, loser, third)] == [[], [], []]
+
+
+async def test_update_project_takes_another_bot_of_no_loser(storage: Storage, seed: Seed) -> None:
+    """Whoever has another bot by now, broken or not, keeps that; and a loser that is gone is no loser."""
+    loser, _ = await broken(storage, seed)
+    project, other = await seed.project(), await seed.project()
+    second = bot_of(loser, 7_000_000_002, "Other_Bot")
+    await give(storage, loser, second)
+    assert await storage.bots.mark_bot_broken(loser.id, second.encrypted_token, seed.now)
+    assert await take(storage, seed, project, loser, bot_of(project)) is not None
+    broken_at = dataclasses.replace(second, broken_at=seed.now)
+    assert await storage.bots.list_project_bots() == [bot_of(project), broken_at]
+    assert await actions(storage, loser) == []
+    await seed.delete(loser)
+    assert await take(storage, seed, other, loser, bot_of(other, 7_000_000_002)) is not None
+    assert await actions(storage, loser) == []
+
+
+async def test_update_project_takes_the_bot_or_changes_nothing(storage: Storage, seed: Seed) -> None:
+    """A plan that does not allow the rest, or a stranger, leaves the loser as it was."""
+    loser, bot = await broken(storage, seed)
+    project, stranger = await seed.project(), await seed.developer()
+    with pytest.raises(InvalidRequest):
+        await take(storage, seed, project, loser, bot_of(project), collect_phone=True)
+    foreign = dataclasses.replace(project, developer_id=stranger.id)
+    assert await take(storage, seed, foreign, loser, bot_of(project)) is None
+    assert await storage.bots.list_project_bots() == [dataclasses.replace(bot, broken_at=seed.now)]
+    assert await actions(storage, loser) == []
+
+
+async def test_update_project_takes_a_broken_bot_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """Of many projects, on two nodes at once, one gets it; the loser is told once."""
+    loser, _ = await broken(storage, seed)
+    projects = [await seed.project() for _ in range(8)]
+    outcomes = await asyncio.gather(
+        *(
+            take((storage, other_node)[number % 2], seed, project, loser, bot_of(project))
+            for number, project in enumerate(projects)
+        ),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in outcomes].count(Project) == 1
+    assert [type(each) for each in outcomes].count(BotTaken) == 7
+    (winner,) = [project for project, each in zip(projects, outcomes, strict=True) if isinstance(each, Project)]
+    assert await storage.bots.list_project_bots() == [bot_of(winner)]
+    assert await actions(storage, loser) == ["bot.removed"]
+
+
+async def test_update_project_swaps_broken_bots(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """Two projects that take each other's at the same instant, on two nodes, do not wait for each other for ever."""
+    pairs = [
+        (await broken(storage, seed, 7_000_000_100 + number), await broken(storage, seed, 7_000_000_200 + number))
+        for number in range(6)
+    ]
+    await asyncio.gather(
+        *(
+            take(node, seed, taker, loser, bot_of(taker, bot.bot_id))
+            for (one, bot_of_one), (other, bot_of_other) in pairs
+            for node, taker, loser, bot in (
+                (storage, one, other, bot_of_other),
+                (other_node, other, one, bot_of_one),
+            )
+        )
+    )
+    swapped = [bot_of(other, bot.bot_id) for (_, bot), (other, _) in pairs]
+    swapped += [bot_of(one, bot.bot_id) for (one, _), (_, bot) in pairs]
+    assert await storage.bots.list_project_bots() == swapped

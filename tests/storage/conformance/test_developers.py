@@ -4,18 +4,17 @@ import asyncio
 import hashlib
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import OpenStore
+from tests.storage.seed import Seed, present
 
 from taproof.core.accounts import AccessToken, Developer
+from taproof.core.deliveries import PassedOver
 from taproof.core.errors import StoreUnavailable
+from taproof.core.page_cursor import PageCursor
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.credentials import EXPIRED_TOKENS_KEPT
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 
 async def test_ping_answers_while_the_store_is_open(open_store: OpenStore) -> None:
@@ -72,7 +71,30 @@ async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: St
     assert await other_node.metadata.read_mark("key") == kept[0]
 
 
-async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: "Seed") -> None:
+async def test_text_with_a_nul_finds_nothing(storage: Storage, seed: Seed) -> None:
+    """PostgreSQL refuses such text; callers see the same result as on SQLite. The audited methods are in `SCENES`."""
+    project, nul = await seed.project(webhook_url="https://example.com/"), "x\0"
+    found = [
+        await storage.projects.read_project(nul),
+        await storage.projects.read_webhook_secrets(nul),
+        await storage.projects.rotate_webhook_secret(project.developer_id, nul, b"\0", seed.now, seed.now + 1),
+        await storage.projects.promote_webhook_secret(project.developer_id, nul, seed.now),
+        await storage.projects.regenerate_secrets(project.developer_id, nul, b"h", "p", b"s"),
+        await storage.developers.read_developer("ada\0@example.com"),
+        await storage.credentials.list_console_sessions(nul, seed.now, 0),
+        await storage.credentials.delete_console_sessions(nul),
+        await storage.audit.list_audit_entries(nul, None, 9),
+        await storage.sessions.list_sessions([nul, project.id], None, PageCursor(seed.now, "\0"), 5, seed.now),
+        await storage.counts.read_daily_counts([nul], 0),
+    ]
+    assert not any(found)
+    await storage.credentials.touch_console_session(nul, seed.now)
+    event = await seed.due_event(project)
+    (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 5, PassedOver([nul]))
+    assert delivery.event == event
+
+
+async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: Seed) -> None:
     """Two spellings of one address are the same, even for concurrent calls."""
     results = await asyncio.gather(
         *(
@@ -84,14 +106,14 @@ async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: 
     assert len(await storage.developers.list_developers()) == 1
 
 
-async def test_read_developer_compares_without_case(storage: Storage, seed: "Seed") -> None:
+async def test_read_developer_compares_without_case(storage: Storage, seed: Seed) -> None:
     """The address is returned as it was first written."""
     ada = await seed.developer("Ada@Example.com", plan="pro")
     assert await storage.developers.read_developer("aDA@exaMPLE.com") == ada
     assert await storage.developers.read_developer("ada@example.org") is None
 
 
-async def test_list_developers_is_oldest_first(storage: Storage, seed: "Seed") -> None:
+async def test_list_developers_is_oldest_first(storage: Storage, seed: Seed) -> None:
     """Equal times are ordered by id, so that the order never changes."""
     late = await seed.developer(created_at=seed.now + 1)
     first = await seed.developer(created_at=seed.now)
@@ -99,7 +121,7 @@ async def test_list_developers_is_oldest_first(storage: Storage, seed: "Seed") -
     assert await storage.developers.list_developers() == [first, second, late]
 
 
-async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: "Seed") -> None:
+async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: Seed) -> None:
     """An expiry survives; two tokens cannot share a hash."""
     ada = await seed.developer()
     token = AccessToken("tok_1", ada.id, "CI 🤖", "tap_aaaa…zzzz", seed.now, expires_at=seed.now + 5)
@@ -109,7 +131,7 @@ async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: "Seed
         await storage.credentials.create_access_token(replace(token, id="tok_2"), b"h" * 32)
 
 
-async def test_create_access_token_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_create_access_token_stops_at_the_limit(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """The limit holds for concurrent calls on two nodes. Expired tokens and those of others do not count."""
     ada, bob = await seed.developer(), await seed.developer()
     await seed.access_token(bob)
@@ -136,7 +158,7 @@ async def test_create_access_token_stops_at_the_limit(storage: Storage, other_no
     assert await storage.credentials.create_access_token(later, later.id.encode())
 
 
-async def test_create_access_token_erases_what_has_long_expired(storage: Storage, seed: "Seed") -> None:
+async def test_create_access_token_erases_what_has_long_expired(storage: Storage, seed: Seed) -> None:
     """The number of expired tokens is bounded; all valid ones stay."""
     ada, bob = await seed.developer(), await seed.developer()
 
@@ -156,7 +178,7 @@ async def test_create_access_token_erases_what_has_long_expired(storage: Storage
     assert [each.id for each in await storage.credentials.list_access_tokens(bob.id)] == [of_bob]
 
 
-async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "Seed") -> None:
+async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: Seed) -> None:
     """A token is returned with its developer, even if it has expired. Unknown hashes find nothing."""
     ada, bob = await seed.developer(), await seed.developer()
     of_ada, of_bob = await seed.access_token(ada), await seed.access_token(bob)
@@ -165,18 +187,17 @@ async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "See
     assert await storage.credentials.read_access_token(hashlib.sha256(b"?").digest()) is None
 
 
-async def test_touch_access_token_never_goes_back(storage: Storage, seed: "Seed") -> None:
+async def test_touch_access_token_never_goes_back(storage: Storage, seed: Seed) -> None:
     """Two nodes may report out of order: the latest use is kept."""
     token, token_hash = await seed.access_token(await seed.developer())
     for now, kept in ((50, 50), (40, 50), (60, 60)):
         await storage.credentials.touch_access_token(token.id, now)
-        found = await storage.credentials.read_access_token(token_hash)
-        assert found is not None
+        found = present(await storage.credentials.read_access_token(token_hash))
         assert found[0].last_used_at == kept
     await storage.credentials.touch_access_token("tok_unknown", 70)
 
 
-async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
+async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage: Storage, seed: Seed) -> None:
     """The list has no tokens of other developers."""
     ada, bob = await seed.developer(), await seed.developer()
     old, _ = await seed.access_token(ada, seed.now)
@@ -187,12 +208,19 @@ async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage
     assert await storage.credentials.list_access_tokens("dev_unknown") == []
 
 
-async def test_delete_access_token_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
-    """A revoked token is gone on every node. Another developer cannot revoke it, and nobody can revoke it twice."""
-    ada, bob = await seed.developer(), await seed.developer()
+async def test_delete_access_token_ends_it(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """On every node; nobody can revoke it twice. Other developers are in `test_audit.SCENES`."""
+    ada = await seed.developer()
     token, token_hash = await seed.access_token(ada)
-    assert not await storage.credentials.delete_access_token(bob.id, token.id)
-    assert await storage.credentials.read_access_token(token_hash) is not None
     assert await storage.credentials.delete_access_token(ada.id, token.id)
-    assert await storage.credentials.read_access_token(token_hash) is None
+    assert await other_node.credentials.read_access_token(token_hash) is None
     assert not await storage.credentials.delete_access_token(ada.id, token.id)
+
+
+async def test_describe_names_the_database(storage: Storage) -> None:
+    """The version begins with a number, the schema is current, and the size is that of the file or the database."""
+    facts = await storage.describe()
+    assert facts.program in type(storage).__module__.replace("postgres", "postgresql")
+    assert int(facts.version.split(".")[0]) >= 3
+    assert facts.schema_version == 1
+    assert facts.size > 100_000

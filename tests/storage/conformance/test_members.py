@@ -10,12 +10,14 @@ from tests.storage.conformance.test_erasure import erase_all
 from tests.storage.seed import Seed, present
 
 from taproof.contract.member import Role
-from taproof.core.accounts import Developer, ProjectItem, RemovedDeveloper
+from taproof.core.accounts import Developer, MemberInvitation, ProjectItem, RemovedDeveloper
 from taproof.core.clock import DAY
 from taproof.core.errors import InsufficientRole, LastOwner, ProjectsNeedOwner
 from taproof.core.identifiers import new_session_id
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
+from taproof.storage.queries import members
+from taproof.storage.queries.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT
 
 
 async def daily_users(storage: Storage, developer_id: str, first_day: int) -> list[tuple[int, ...]]:
@@ -313,9 +315,13 @@ async def test_remove_developer_ends_everything(storage: Storage, seed: Seed, ot
     _, token_hash = await seed.access_token(ada)
     _, session_hash = await seed.console_session(ada)
     with pytest.raises(ProjectsNeedOwner, match=alone.name):
-        await storage.developers.remove_developer(ada.id, NOW)
-    assert await storage.developers.remove_developer(ada.id, NOW, successor_id="dev_none") is None
-    assert await storage.developers.remove_developer("dev_none", NOW, delete_projects=True) is None
+        await storage.developers.remove_developer(ada.id, NOW, describe=lambda _: [])
+    assert (
+        await storage.developers.remove_developer(ada.id, NOW, successor_id="dev_none", describe=lambda _: []) is None
+    )
+    assert (
+        await storage.developers.remove_developer("dev_none", NOW, delete_projects=True, describe=lambda _: []) is None
+    )
     assert await storage.credentials.read_access_token(token_hash) is not None
     entry = dataclasses.replace(seed.entry(bob.id, "developer.removed"), project_id=alone.id)
     removed = await storage.developers.remove_developer(ada.id, NOW, successor_id=bob.id, describe=lambda _: [entry])
@@ -343,8 +349,10 @@ async def test_remove_developer_ends_everything(storage: Storage, seed: Seed, ot
     assert (await storage.plans.read_used(bob.id, day)).sign_ins == 1
     assert await storage.audit.list_project_entries(alone.id, None, 9) == [entry]
     with pytest.raises(ProjectsNeedOwner):
-        await storage.developers.remove_developer(grace.id, NOW)
-    removed = present(await storage.developers.remove_developer(grace.id, NOW, delete_projects=True))
+        await storage.developers.remove_developer(grace.id, NOW, describe=lambda _: [])
+    removed = present(
+        await storage.developers.remove_developer(grace.id, NOW, delete_projects=True, describe=lambda _: [])
+    )
     assert removed.deleted == ((shared.id, shared.name),)
     assert await storage.projects.read_project(shared.id) is None
 
@@ -368,3 +376,46 @@ async def test_end_sign_in_ends_memberships(storage: Storage, seed: Seed) -> Non
     found = present(await storage.projects.read_project(project.id))
     assert found.developer_id == ada
     assert await accept(open_code, eve.id, NOW) == "gone"
+
+
+async def test_create_member_invitation_is_limited(storage: Storage, seed: Seed) -> None:
+    """A project has at most `MEMBER_LIMIT` of each. Expired invitations do not count."""
+    project = await seed.project()
+    codes = [(await seed.invite(project))[1] for _ in range(MEMBER_LIMIT)]
+    more = MemberInvitation("minv_more", project.id, "viewer", NOW, NOW + 1, "", project.developer_id)
+    assert await storage.members.create_member_invitation(more, b"more") is False
+    outcomes = [
+        await storage.members.accept_member_invitation(code, (await seed.developer()).id, NOW) for code in codes
+    ]
+    assert outcomes == ["joined"] * (MEMBER_LIMIT - 1) + ["full"]
+    assert await storage.members.create_member_invitation(more, b"more") is True
+
+
+async def test_memberships_are_limited(storage: Storage, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer who is a member of `MEMBERSHIP_LIMIT` projects joins no more."""
+    assert MEMBERSHIP_LIMIT == 2000
+    monkeypatch.setattr(members, "MEMBERSHIP_LIMIT", 2)
+    grace = await seed.developer()
+    await seed.project(grace)
+    outcomes = []
+    for _ in range(2):
+        _, code_hash = await seed.invite(await seed.project())
+        outcomes.append(await storage.members.accept_member_invitation(code_hash, grace.id, NOW))
+    assert outcomes == ["joined", "too_many"]
+
+
+async def test_accept_member_invitation_keeps_the_limit_on_two_nodes(
+    storage: Storage, seed: Seed, other_node: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two developers who accept the invitations of two owners at once, only one gets the last place."""
+    monkeypatch.setattr(members, "MEMBER_LIMIT", 3)
+    for _ in range(12):
+        project = await seed.project()
+        inviters = [project.developer_id, (await seed.member(project, "owner")).id]
+        codes = [(await seed.invite(project, inviter_id=each))[1] for each in inviters]
+        calls = [
+            node.members.accept_member_invitation(code, (await seed.developer()).id, NOW)
+            for node, code in zip((storage, other_node), codes, strict=True)
+        ]
+        assert sorted(await asyncio.gather(*calls)) == ["full", "joined"]
+        assert len(await roles(storage, project)) == 3

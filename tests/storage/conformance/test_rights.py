@@ -1,21 +1,23 @@
 """Conformance: what the report of a developer's sign-in ends, and what a sign-in may still create."""
 
+import asyncio
+import contextlib
+import dataclasses
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import NOW
+from tests.storage.conformance.test_members import roles
+from tests.storage.seed import Seed, present
 
-from taproof.core.accounts import AccessToken, AuditEntry, Developer, EndedRights, Invitation
+from taproof.core.accounts import AccessToken, AuditEntry, Developer, EndedRights, Invitation, MemberInvitation
 from taproof.core.clock import DAY
-from taproof.core.errors import AccessDenied
+from taproof.core.errors import AccessDenied, InvalidAccessToken
 from taproof.core.identifiers import new_session_id
+from taproof.core.projects import Project
 from taproof.core.sessions import DeveloperSignIn
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 
 def sign_in_id(at: int) -> str:
@@ -23,14 +25,14 @@ def sign_in_id(at: int) -> str:
     return new_session_id(at, lambda count: b"\xff" * count)
 
 
-async def token_of(storage: Storage, seed: "Seed", developer: Developer, sign_in: str | None) -> AccessToken:
+async def token_of(storage: Storage, seed: Seed, developer: Developer, sign_in: str | None) -> AccessToken:
     """Store an access token that comes from a sign-in."""
     token = AccessToken(seed.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", NOW, sign_in=sign_in)
     assert await storage.credentials.create_access_token(token, hashlib.sha256(token.id.encode()).digest())
     return token
 
 
-async def invitation_of(storage: Storage, seed: "Seed", inviter: Developer, sign_in: str, email: str) -> Invitation:
+async def invitation_of(storage: Storage, seed: Seed, inviter: Developer, sign_in: str, email: str) -> Invitation:
     """Store an invitation that a developer made by a sign-in."""
     invitation = Invitation(
         seed.name("invite"),
@@ -48,7 +50,7 @@ async def invitation_of(storage: Storage, seed: "Seed", inviter: Developer, sign
     return invitation
 
 
-async def accept(storage: Storage, seed: "Seed", invitation: Invitation, messenger_id: str) -> Developer:
+async def accept(storage: Storage, seed: Seed, invitation: Invitation, messenger_id: str) -> Developer:
     """Take up an invitation as a new developer."""
     developer = Developer(
         seed.name("dev"), invitation.email, "free", NOW, invitation.is_owner, messenger_id, f"Name {messenger_id}"
@@ -58,7 +60,7 @@ async def accept(storage: Storage, seed: "Seed", invitation: Invitation, messeng
     return developer
 
 
-async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: "Seed") -> None:
+async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: Seed) -> None:
     """Console sessions, tokens of this and of later sign-ins, its invitations, and those who came by them; no more."""
     ada, bob = await seed.developer("ada@example.com"), await seed.developer("bob@example.com")
     earlier, reported, later = (sign_in_id(at) for at in (NOW - 1, NOW, NOW + 1))
@@ -98,7 +100,7 @@ async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: "Seed") 
     assert session.developer_id == ada.id
 
 
-async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, seed: "Seed") -> None:
+async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, seed: Seed) -> None:
     """Developers whom a removed developer invited derive from the sign-in by which that developer was invited."""
     ada = await seed.developer("ada@example.com")
     eve = await accept(storage, seed, await invitation_of(storage, seed, ada, sign_in_id(NOW), "eve@example.com"), "2")
@@ -109,7 +111,7 @@ async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, se
     assert ended.developers == (mallory.id,)
 
 
-async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage, seed: "Seed") -> None:
+async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage, seed: Seed) -> None:
     """What ends and the entries that tell of it are one transaction."""
     ada = await seed.developer()
     sign_in = sign_in_id(NOW)
@@ -123,7 +125,7 @@ async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage,
     assert await storage.credentials.list_access_tokens(ada.id) == [token]
 
 
-async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage, seed: "Seed") -> None:
+async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage, seed: Seed) -> None:
     """The developer whom the account signs in; else the one whom the sign-in bound to an account."""
     project = await seed.project()
     binding = await seed.confirmed(project, "1001")
@@ -140,7 +142,7 @@ async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage,
     assert await storage.developers.read_developer_of_sign_in("1001", binding.id) is None
 
 
-async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") -> None:
+async def test_create_access_token_by_a_sign_in(storage: Storage, seed: Seed) -> None:
     """Only while the sign-in is not reported, and its account signs this very developer in."""
     project = await seed.project()
     _, code_hash = await seed.invitation("ada@example.com")
@@ -172,3 +174,77 @@ async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") 
     assert await storage.developers.accept_invitation(again, replace(ada, messenger_id="3003"), NOW) == "accepted"
     with pytest.raises(AccessDenied):
         await create(ada, DeveloperSignIn(mine.key, mine.id))
+
+
+STOLEN, OTHER = (new_session_id(NOW + at, lambda count: b"\xff" * count) for at in (0, DAY))
+
+
+@pytest.mark.parametrize("way", ["removed", "left the service", "removed and back"])
+async def test_a_report_reaches_over_a_member_who_left(storage: Storage, seed: Seed, way: str) -> None:
+    """A report ends the memberships of all who were invited through it, even after an inviter in between has left."""
+    for reporter, sign_in in (("ada", STOLEN), ("eve", OTHER)):
+        project = await seed.project()
+        ada = project.developer_id
+        eve = (await seed.member(project, "owner", inviter_id=ada, sign_in=STOLEN)).id
+        mallory = (await seed.member(project, "owner", inviter_id=eve, sign_in=OTHER)).id
+        bob = (await seed.member(project, "owner", inviter_id=ada, sign_in=None)).id
+        if way == "left the service":
+            assert await storage.developers.remove_developer(eve, NOW, describe=lambda _: [])
+        else:
+            assert await storage.members.delete_member(bob, project.id, eve)
+        if way == "removed and back":
+            code_hash = (await seed.invite(project, "owner", bob, None))[1]
+            assert await storage.members.accept_member_invitation(code_hash, eve, NOW) == "joined"
+        if reporter == "eve" and way == "left the service":
+            continue  # Nobody can report a sign-in of an account that does not exist.
+        whose = {"ada": ada, "eve": eve}[reporter]
+        ended = await storage.developers.end_sign_in(whose, sign_in, describe=lambda _: [])
+        assert set(ended.members) == {(project.id, mallory)}
+        assert set(await roles(storage, project)) == {ada, bob} | ({eve} if way == "removed and back" else set())
+
+
+async def test_a_report_finds_its_developer_by_the_members(storage: Storage, seed: Seed) -> None:
+    """The developer is found by whom they invited, even if only that derives from the sign-in."""
+    project = await seed.project()
+    ada = project.developer_id
+    await seed.invite(project, "owner", ada, STOLEN)
+    eve = (await seed.member(project, "owner", inviter_id=ada, sign_in=OTHER)).id
+    await seed.member(project, "owner", inviter_id=eve, sign_in=None)
+    for sign_in in (STOLEN, OTHER):
+        found = present(await storage.developers.read_developer_of_sign_in("1", sign_in))
+        assert found.id == ada
+
+
+async def test_nobody_joins_after_a_report(storage: Storage, seed: Seed, other_node: Storage) -> None:
+    """While one node ends a sign-in, another accepts its invitations and creates more: none of that is left."""
+    left: list[object] = []
+    for number in range(24):
+        project = await seed.project()
+        ada = project.developer_id
+        eve = (await seed.member(project, "owner", inviter_id=ada, sign_in=STOLEN)).id
+        codes = [
+            (await seed.invite(project, "owner", ada, STOLEN))[1],
+            (await seed.invite(project, "owner", eve, OTHER))[1],
+        ]
+        joining = [(await seed.developer()).id for _ in codes]
+        token = AccessToken(seed.name("tok"), ada, "stolen", "tap_aaaa…zzzz", NOW, sign_in=STOLEN)
+        assert await storage.credentials.create_access_token(token, token.id.encode())
+
+        async def create(project: Project = project, token: AccessToken = token) -> None:
+            sources = (token.developer_id, token.id, STOLEN)
+            more = MemberInvitation(seed.name("minv"), project.id, "owner", NOW, NOW + DAY, "", *sources)
+            entry = dataclasses.replace(seed.entry(token.developer_id), via="access_token", via_id=token.id)
+            with contextlib.suppress(InvalidAccessToken):
+                await other_node.members.create_member_invitation(more, more.id.encode(), entry=entry)
+
+        async def end(ada: str = ada, turns: int = number) -> None:
+            for _ in range(turns):  # The calls of the other node get further and further before this one.
+                await asyncio.sleep(0.0002)
+            await storage.developers.end_sign_in(ada, STOLEN, describe=lambda _: [])
+
+        accept = other_node.members.accept_member_invitation
+        accepting = [accept(code, each, NOW) for code, each in zip(codes, joining, strict=True)]
+        await asyncio.gather(*accepting, create(), end())
+        found = set(await roles(storage, project)) - {ada}
+        left += [*found, *await storage.members.list_member_invitations(project.id, NOW)]
+    assert left == []

@@ -3,27 +3,24 @@
 import asyncio
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tests.databases import NOW
+from tests.storage.seed import Seed, present
 
 from taproof.contract.client import GrantType
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.oidc.clients import ClientChanges
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.core.sessions import NewSession, SessionKey
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 CODE = NewCode(b"c" * 32, NOW + MINUTE)
 TOKENS = NewTokens(b"t" * 32, NOW + HOUR)
 
 
 async def begun(
-    storage: Storage, seed: "Seed", project: Project, session: NewSession | None = None, **fields: object
+    storage: Storage, seed: Seed, project: Project, session: NewSession | None = None, **fields: object
 ) -> NewAuthorization:
     """Store a sign-in of a new client's user, with `session` if there is one."""
     new = NewAuthorization(
@@ -43,22 +40,27 @@ async def begun(
 
 
 async def read(storage: Storage, new: NewAuthorization) -> Authorization:
-    found = await storage.authorizations.read_authorization(new.id)
-    assert found is not None
-    return found
+    return present(await storage.authorizations.read_authorization(new.id))
 
 
-async def confirmed(storage: Storage, seed: "Seed") -> tuple[NewAuthorization, SessionKey, Project]:
+async def confirmed(storage: Storage, seed: Seed) -> tuple[NewAuthorization, SessionKey, Project]:
     project = await seed.project()
     session = await seed.confirmed(project)
     return await begun(storage, seed, project, session), session.key, project
+
+
+async def finished(storage: Storage, seed: Seed, code: NewCode = CODE) -> tuple[NewAuthorization, SessionKey]:
+    """Return a sign-in that has given its code."""
+    new, key, _ = await confirmed(storage, seed)
+    assert await storage.authorizations.finish_authorization(new.id, key, NOW, code)
+    return new, key
 
 
 async def used_counts(storage: Storage, project: Project) -> int:
     return sum(row.used for row in await storage.counts.read_daily_counts([project.id], 0))
 
 
-async def test_create_authorization_is_read_back(storage: Storage, seed: "Seed") -> None:
+async def test_create_authorization_is_read_back(storage: Storage, seed: Seed) -> None:
     """Every field of a new sign-in is read back; an unknown id finds nothing."""
     project = await seed.project()
     session = await seed.session(project)
@@ -82,61 +84,55 @@ async def test_create_authorization_is_read_back(storage: Storage, seed: "Seed")
     assert await storage.authorizations.read_authorization(same.id) is None
 
 
-async def test_read_authorization_of_an_unknown_id(storage: Storage, seed: "Seed") -> None:
+async def test_read_authorization_of_an_unknown_id(storage: Storage, seed: Seed) -> None:
     """Nothing is found, whatever the id contains."""
     await begun(storage, seed, await seed.project())
     for unknown in ("auth_none", "", "\0"):
         assert await storage.authorizations.read_authorization(unknown) is None
 
 
-async def test_read_authorization_by_code_and_by_access_token(storage: Storage, seed: "Seed") -> None:
-    """Both find the sign-in that gave them, also after the redemption; other hashes find nothing."""
-    new, key, _ = await confirmed(storage, seed)
-    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
-    assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) == await read(storage, new)
+async def test_read_authorization_by_code_also_after_its_redemption(storage: Storage, seed: Seed) -> None:
+    """The code finds the sign-in that gave it; other hashes find nothing."""
+    find = storage.authorizations.read_authorization_by_code
+    new, _ = await finished(storage, seed)
+    assert await find(CODE.code_hash) == await read(storage, new)
     await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW)
-    redeemed = await read(storage, new)
-    assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) == redeemed
-    assert await storage.authorizations.read_authorization_by_code(TOKENS.access_token_hash) is None
+    assert await find(CODE.code_hash) == await read(storage, new)
+    assert await find(TOKENS.access_token_hash) is None
 
 
-async def test_read_authorization_by_access_token_once_redeemed(storage: Storage, seed: "Seed") -> None:
+async def test_read_authorization_by_access_token_once_redeemed(storage: Storage, seed: Seed) -> None:
     """An access token finds its sign-in, and a code is no access token."""
-    new, key, _ = await confirmed(storage, seed)
     find = storage.authorizations.read_authorization_by_access_token
-    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    new, _ = await finished(storage, seed)
     assert await find(TOKENS.access_token_hash) is None
     await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW)
-    found = await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash)
-    assert found == await read(storage, new)
+    assert await find(TOKENS.access_token_hash) == await read(storage, new)
     assert await find(CODE.code_hash) is None
 
 
-async def test_finish_authorization_with_a_code(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_with_a_code(storage: Storage, seed: Seed) -> None:
     """The session is used and counted, and the code is stored; a second call finds nothing to finish."""
     new, key, project = await confirmed(storage, seed)
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
-    session = await storage.sessions.read_session(key)
-    assert session is not None
+    session = present(await storage.sessions.read_session(key))
     assert (session.status, session.used_at) == ("used", NOW + 1)
     assert await used_counts(storage, project) == 1
-    found = await storage.authorizations.read_authorization_by_code(CODE.code_hash)
-    assert found is not None
+    found = present(await storage.authorizations.read_authorization_by_code(CODE.code_hash))
     assert (found.id, found.code_expires_at, found.redeemed_at) == (new.id, CODE.code_expires_at, None)
     assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
     assert await used_counts(storage, project) == 1
 
 
-async def test_finish_authorization_with_tokens(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_with_tokens(storage: Storage, seed: Seed) -> None:
     """A device gets its tokens in the transaction that consumes the session."""
     new, key, _ = await confirmed(storage, seed)
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, TOKENS)
-    found = await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash)
-    assert found is not None
+    found = present(await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash))
     assert (found.id, found.redeemed_at, found.access_expires_at) == (new.id, NOW + 1, TOKENS.access_expires_at)
 
 
-async def test_finish_authorization_is_refused(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_is_refused(storage: Storage, seed: Seed) -> None:
     """Unless the current session is confirmed and the sign-in is open, nothing is consumed and no code is stored."""
     project = await seed.project()
     session = await seed.confirmed(project)
@@ -159,29 +155,25 @@ async def test_finish_authorization_is_refused(storage: Storage, seed: "Seed") -
         for given in (CODE, TOKENS):
             assert not await storage.authorizations.finish_authorization(authorization_id, key, NOW + 1, given), case
     for each in (session, other):
-        found = await storage.sessions.read_session(each.key)
-        assert found is not None
+        found = present(await storage.sessions.read_session(each.key))
         assert found.status == "confirmed"
     assert await used_counts(storage, project) == 0
     assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) is None
 
 
-async def test_finish_authorization_after_the_report_or_the_end_of_the_project(storage: Storage, seed: "Seed") -> None:
-    """A reported session and a session of a deleted project give nothing."""
+async def test_finish_authorization_after_the_report_or_the_end_of_the_project(storage: Storage, seed: Seed) -> None:
+    """A reported session and a session of a deleted project give nothing. A paused project only refuses new ones."""
+    finish = storage.authorizations.finish_authorization
     new, key, project = await confirmed(storage, seed)
     await seed.report(key, "1001", NOW, storage)
-    assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    assert not await finish(new.id, key, NOW + 1, CODE)
     new, key, project = await confirmed(storage, seed)
-    assert await storage.projects.delete_project(project.developer_id, project.id)
-    assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    await seed.delete(project)
+    assert not await finish(new.id, key, NOW + 1, CODE)
     assert (await read(storage, new)).code_expires_at is None
-
-
-async def test_finish_authorization_while_the_project_is_paused(storage: Storage, seed: "Seed") -> None:
-    """Only new sign-ins are refused for a paused project."""
     new, key, project = await confirmed(storage, seed)
-    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(is_active=False), NOW)
-    assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    await seed.update(project, is_active=False)
+    assert await finish(new.id, key, NOW + 1, CODE)
 
 
 async def change_grants(node: Storage, new: NewAuthorization, project: Project, now: int, *grants: GrantType) -> None:
@@ -189,7 +181,7 @@ async def change_grants(node: Storage, new: NewAuthorization, project: Project, 
     assert await node.oidc_clients.update_client(*owned, changes, now) is not None
 
 
-async def test_a_removed_grant_ends_its_sign_ins(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_a_removed_grant_ends_its_sign_ins(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Only those that use it, on every node. Devices must begin again, also once the client has the grant again."""
     project = await seed.project()
     sessions = [await seed.confirmed(project) for _ in range(2)]
@@ -205,19 +197,12 @@ async def test_a_removed_grant_ends_its_sign_ins(storage: Storage, other_node: S
     assert await finish(in_browser.id, sessions[0].key, NOW + 6, CODE)
     await change_grants(other_node, in_browser, project, NOW + 7, "device_code")
     assert not await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 8)
-    again = await begun(
-        storage,
-        seed,
-        project,
-        sessions[1],
-        user_code="CCCCCCCC",
-        client_id=in_browser.client_id,
-        created_at=NOW + 5,
-    )
+    values = {"user_code": "CCCCCCCC", "client_id": in_browser.client_id, "created_at": NOW + 5}
+    again = await begun(storage, seed, project, sessions[1], **values)
     assert await finish(again.id, sessions[1].key, NOW + 9, TOKENS)
 
 
-async def test_a_grant_is_removed_while_devices_finish(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_a_grant_is_removed_while_devices_finish(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of two nodes at the same instant, either the device has its tokens or it never gets any."""
     for number in range(10):
         project = await seed.project()
@@ -232,7 +217,7 @@ async def test_a_grant_is_removed_while_devices_finish(storage: Storage, other_n
         assert ((await read(storage, new)).redeemed_at is not None) == finished
 
 
-async def test_finish_authorization_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_once_among_many(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of a code and a consuming verify on two nodes at once, exactly one gets the session."""
     for _ in range(10):
         new, key, project = await confirmed(storage, seed)
@@ -250,10 +235,9 @@ async def test_finish_authorization_once_among_many(storage: Storage, other_node
         assert await used_counts(storage, project) == sum(finished) + (consumed is not None)
 
 
-async def test_redeem_code_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_redeem_code_once_among_many(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of many calls on two nodes, one succeeds; then its tokens can be found until they are revoked."""
-    new, key, _ = await confirmed(storage, seed)
-    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    new, _ = await finished(storage, seed)
     asked = [NewTokens(bytes([number]) * 32, NOW + HOUR) for number in range(16)]
     results = await asyncio.gather(
         *(
@@ -263,20 +247,14 @@ async def test_redeem_code_once_among_many(storage: Storage, other_node: Storage
     )
     assert results.count(True) == 1
     winner = asked[results.index(True)]
-    found = await storage.authorizations.read_authorization_by_access_token(winner.access_token_hash)
-    assert found is not None
-    assert (found.id, found.redeemed_at, found.access_expires_at, found.revoked_at) == (
-        new.id,
-        NOW + 2,
-        NOW + HOUR,
-        None,
-    )
+    found = present(await storage.authorizations.read_authorization_by_access_token(winner.access_token_hash))
+    seen = (found.id, found.redeemed_at, found.access_expires_at, found.revoked_at)
+    assert seen == (new.id, NOW + 2, NOW + HOUR, None)
 
 
-async def test_revoke_tokens_once(storage: Storage, seed: "Seed") -> None:
+async def test_revoke_tokens_once(storage: Storage, seed: Seed) -> None:
     """Tokens are revoked at the first call; a sign-in without tokens has none to revoke."""
-    new, key, _ = await confirmed(storage, seed)
-    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    new, _ = await finished(storage, seed)
     assert not await storage.authorizations.revoke_tokens(new.id, NOW)
     await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 2)
     assert await storage.authorizations.revoke_tokens(new.id, NOW + 3)
@@ -284,40 +262,33 @@ async def test_revoke_tokens_once(storage: Storage, seed: "Seed") -> None:
     assert (await read(storage, new)).revoked_at == NOW + 3
 
 
-async def test_end_authorization_once(storage: Storage, seed: "Seed") -> None:
+async def test_end_authorization_once(storage: Storage, seed: Seed) -> None:
     """A sign-in ends once, and a finished one does not end."""
     new = await begun(storage, seed, await seed.project())
     assert await storage.authorizations.end_authorization(new.id, NOW + 1)
     assert not await storage.authorizations.end_authorization(new.id, NOW + 2)
     assert (await read(storage, new)).ended_at == NOW + 1
-    finished, key, _ = await confirmed(storage, seed)
-    await storage.authorizations.finish_authorization(finished.id, key, NOW, CODE)
-    assert not await storage.authorizations.end_authorization(finished.id, NOW)
+    done, _ = await finished(storage, seed)
+    assert not await storage.authorizations.end_authorization(done.id, NOW)
 
 
-async def test_redeem_code_is_refused(storage: Storage, seed: "Seed") -> None:
-    """An expired or unknown code gives no tokens."""
-    new, key, _ = await confirmed(storage, seed)
-    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
-    assert not await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, CODE.code_expires_at)
-    assert not await storage.authorizations.redeem_code(b"x" * 32, TOKENS, NOW)
+async def test_redeem_code_is_refused(storage: Storage, seed: Seed) -> None:
+    """An expired or unknown code gives no tokens, nor does one whose user reports the sign-in or is erased before."""
+    redeem = storage.authorizations.redeem_code
+    await finished(storage, seed)
+    assert not await redeem(CODE.code_hash, TOKENS, CODE.code_expires_at)
+    assert not await redeem(b"x" * 32, TOKENS, NOW)
+    reported, erased = [NewCode(bytes([number]) * 32, NOW + MINUTE) for number in range(2)]
+    _, key = await finished(storage, seed, reported)
+    await seed.report(key, "1001", NOW, storage)
+    new, _ = await finished(storage, seed, erased)
+    assert await storage.erasure.erase_sessions("1001", new.project_id, None, 9, describe=lambda _: [])
+    for code in (reported, erased):
+        assert not await redeem(code.code_hash, TOKENS, NOW + 1)
     assert await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash) is None
 
 
-async def test_redeem_code_after_a_report_or_an_erasure(storage: Storage, seed: "Seed") -> None:
-    """If the user reports the sign-in or is erased just before, the code gives nothing."""
-    for number in range(2):
-        new, key, _ = await confirmed(storage, seed)
-        code = NewCode(bytes([number]) * 32, NOW + MINUTE)
-        await storage.authorizations.finish_authorization(new.id, key, NOW, code)
-        if number:
-            assert await storage.erasure.erase_sessions("1001", new.project_id, None, 9, describe=lambda _: [])
-        else:
-            await seed.report(key, "1001", NOW, storage)
-        assert not await storage.authorizations.redeem_code(code.code_hash, TOKENS, NOW + 1)
-
-
-async def test_replace_session_on_one_of_two_nodes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_replace_session_on_one_of_two_nodes(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Only the current session is replaced, by one of two nodes, and only in an open sign-in."""
     project = await seed.project()
     first, second, third = [await seed.session(project) for _ in range(3)]
@@ -339,28 +310,28 @@ async def test_replace_session_on_one_of_two_nodes(storage: Storage, other_node:
     assert not await replacing(new.id, found.session, first.key, b"three", NOW)
 
 
-async def test_read_authorization_by_user_code_until_it_expires_or_ends(storage: Storage, seed: "Seed") -> None:
-    """A user code is found until it expires or its sign-in ends."""
-    project = await seed.project()
-    new = await begun(storage, seed, project, browser_hash=None, user_code="BBBBBBBB")
-    found = await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", NOW)
-    assert found == await read(storage, new)
-    assert await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", new.expires_at) is None
-    await storage.authorizations.end_authorization(new.id, NOW)
-    assert await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", NOW) is None
-
-
-async def test_bind_browser_once(storage: Storage, seed: "Seed") -> None:
-    """One browser is bound before the sign-in expires; then the user code is used up."""
+async def test_read_authorization_by_user_code_until_it_expires_or_ends(storage: Storage, seed: Seed) -> None:
+    """A user code is found until it expires, its sign-in ends, or a browser is bound."""
+    find = storage.authorizations.read_authorization_by_user_code
     new = await begun(storage, seed, await seed.project(), browser_hash=None, user_code="BBBBBBBB")
-    assert not await storage.authorizations.bind_browser(new.id, b"w" * 32, new.expires_at)
-    assert await storage.authorizations.bind_browser(new.id, b"w" * 32, NOW)
-    assert not await storage.authorizations.bind_browser(new.id, b"v" * 32, NOW)
+    assert await find("BBBBBBBB", NOW) == await read(storage, new)
+    assert await find("BBBBBBBB", new.expires_at) is None
+    await storage.authorizations.end_authorization(new.id, NOW)
+    assert await find("BBBBBBBB", NOW) is None
+
+
+async def test_bind_browser_once(storage: Storage, seed: Seed) -> None:
+    """One browser is bound before the sign-in expires; then the user code is used up."""
+    bind = storage.authorizations.bind_browser
+    new = await begun(storage, seed, await seed.project(), browser_hash=None, user_code="BBBBBBBB")
+    assert not await bind(new.id, b"w" * 32, new.expires_at)
+    assert await bind(new.id, b"w" * 32, NOW)
+    assert not await bind(new.id, b"v" * 32, NOW)
     assert (await read(storage, new)).browser_hash == b"w" * 32
     assert await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", NOW) is None
 
 
-async def test_poll_authorization_tells_of_the_last_poll(storage: Storage, seed: "Seed") -> None:
+async def test_poll_authorization_tells_of_the_last_poll(storage: Storage, seed: Seed) -> None:
     """A poll tells whether the device polled since a time, and is recorded itself."""
     project = await seed.project()
     new = await begun(storage, seed, project, device_code_hash=b"d" * 32)
@@ -372,7 +343,7 @@ async def test_poll_authorization_tells_of_the_last_poll(storage: Storage, seed:
     assert answers[0][0] == await read(storage, new)
 
 
-async def test_take_pushed_request_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_take_pushed_request_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """A pushed request is taken once, by its client, before it expires."""
     store = storage.authorizations
     await store.create_pushed_request(b"1" * 32, "oidc_a", '{"scope": "openid"}', NOW + 5)
@@ -384,27 +355,27 @@ async def test_take_pushed_request_once(storage: Storage, other_node: Storage, s
     assert sorted(taken, key=str) == [*[None] * 7, '{"scope": "openid"}']
 
 
-async def test_create_pushed_request_is_taken_back(storage: Storage) -> None:
-    """The parameters are returned as they were pushed."""
-    await storage.authorizations.create_pushed_request(b"1" * 32, "oidc_a", '{"state": "é"}', NOW + 1)
-    assert await storage.authorizations.take_pushed_request(b"1" * 32, "oidc_a", NOW) == '{"state": "é"}'
-
-
-async def test_purge_pushed_requests_in_bounded_steps(storage: Storage, seed: "Seed") -> None:
-    """Only expired requests are erased, at most as many as asked for."""
+async def test_create_pushed_request_is_purged_in_bounded_steps(storage: Storage, seed: Seed) -> None:
+    """Only expired requests are erased, at most as many as asked for. The others are returned as they were pushed."""
     store = storage.authorizations
     for number in range(3):
-        await store.create_pushed_request(bytes([number]) * 32, seed.name("oidc"), "{}", NOW + number)
-    purged = [await storage.authorizations.purge_pushed_requests(NOW + 1, limit) for limit in (1, 9, 9)]
-    assert purged == [1, 1, 0]
+        await store.create_pushed_request(bytes([number]) * 32, "oidc_a", '{"state": "é"}', NOW + number)
+    assert [await store.purge_pushed_requests(NOW + 1, limit) for limit in (1, 9, 9)] == [1, 1, 0]
+    assert await store.take_pushed_request(b"\2" * 32, "oidc_a", NOW) == '{"state": "é"}'
 
 
-async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: "Seed") -> None:
+async def test_purge_pushed_requests_leaves_valid_ones(storage: Storage) -> None:
+    """To the millisecond."""
+    store = storage.authorizations
+    await store.create_pushed_request(b"1" * 32, "oidc_a", "{}", NOW + 1)
+    assert [await store.purge_pushed_requests(now, 9) for now in (NOW, NOW + 1)] == [0, 1]
+
+
+async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: Seed) -> None:
     """A sign-in is kept until its access token expires; without one, until it can no longer be finished."""
-    new, key, project = await confirmed(storage, seed)
-    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    new, _ = await finished(storage, seed)
     await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 1)
-    await begun(storage, seed, project)
+    await begun(storage, seed, await seed.project())
     purge = storage.authorizations.purge_authorizations
     assert await purge(NOW + 30 * MINUTE - 1, 9) == 0
     assert await purge(NOW + 30 * MINUTE, 9) == 1

@@ -2,9 +2,9 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tests.databases import NOW
+from tests.storage.seed import Seed
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY
@@ -13,9 +13,6 @@ from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import SigningKey
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 KEY = SigningKey("RS256", 1, "kid 1", b"encrypted 1", '{"kty": "RSA"}', NOW, NOW)
 
@@ -50,7 +47,7 @@ async def test_advance_signing_key_to_an_earlier_time(storage: Storage) -> None:
     assert [key.signs_from for key in await storage.signing_keys.list_signing_keys()] == [NOW - 5]
 
 
-async def test_replace_signing_keys_leaves_no_old_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_replace_signing_keys_leaves_no_old_one(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Also when another node creates the next generation or replaces them at the same instant."""
     actor = Actor(await seed.developer(), "command_line")
     for turn in range(10):
