@@ -147,7 +147,10 @@ def _entry(name: str, thing: Any) -> str:
 
 def _fields(thing: type) -> list[str]:
     """Return the list of the described fields of a class of `contract/`, in the words of Python."""
-    told = {name: field.sentences.replace("null", "None") for name, (_, field) in described(thing).items()}
+    told = {
+        name: field.sentences.replace("null", "None").replace("Omitted", "None")
+        for name, (_, field) in described(thing).items()
+    }
     lines = [f"- `{name}`: {text}" for name, text in told.items() if text]
     return ["**Attributes**", "", *lines, ""] if lines else []
 

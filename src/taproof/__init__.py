@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         WebhookSecret,
         WebhookTurnedOff,
     )
+    from taproof.contract.session import Session, SignInStatus
     from taproof.sdk.api_errors import (
         AuthenticationFailed,
         ConnectionFailed,
@@ -51,10 +52,9 @@ if TYPE_CHECKING:
         DeliveryAttempt,
         ProjectName,
         ProjectUser,
-        Session,
         Usage,
     )
-    from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult, SignInStatus
+    from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult
     from taproof.sdk.webhook import (
         WebhookError,
         WebhookEvent,
@@ -140,6 +140,7 @@ _MODULES: Final = (
     "contract.client",
     "contract.member",
     "contract.project",
+    "contract.session",
     "sdk.results",
     "sdk.session_calls",
     "sdk.client",

@@ -14,13 +14,14 @@ from tests.postgres_server import fresh_database
 
 from taproof.contract.client import AuthMethod
 from taproof.contract.project import ProjectEvent
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import GRANT_TYPES, OidcClient
 from taproof.core.projects import Project
-from taproof.core.sessions import NewSession, SessionKey, Status
+from taproof.core.sessions import NewSession, SessionKey
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -198,7 +199,7 @@ class Seed:
             number, at, 12, status, None if status else "timeout", b"encrypted \0 answer" if status else None
         )
 
-    async def report(self, key: SessionKey, user: str, at: int, store: Storage | None = None) -> Status | None:
+    async def report(self, key: SessionKey, user: str, at: int, store: Storage | None = None) -> SignInStatus | None:
         """Report a session in any state, as the service does."""
         store = store or self.storage
         found = await store.sessions.read_session(key)
@@ -207,7 +208,7 @@ class Seed:
         def event(kind: EventType) -> Event:
             return Event(self.name("evt"), kind, project_id, b"encrypted", at)
 
-        events: dict[Status, list[Event]] = {
+        events: dict[SignInStatus, list[Event]] = {
             "pending": [event("auth.cancelled"), event("auth.reported")],
             "confirmed": [event("auth.reported")],
             "used": [event("auth.reported")],

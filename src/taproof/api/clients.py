@@ -46,7 +46,7 @@ class ClientEndpoints:
     ) -> dict[str, Any]:
         """Create an OpenID Connect client. Keep its client_secret: it is shown only once."""
         created = await self._clients.create_client(writer, project_id, client_changes(body))
-        return json_fields.client_with_secret(*created)
+        return json_fields.client(*created)
 
     async def read_client(self, caller: Caller, project_id: ProjectId, client_id: ClientId) -> dict[str, Any]:
         """Return one OpenID Connect client."""
@@ -64,7 +64,7 @@ class ClientEndpoints:
         With auth_method none, its secret is erased. A client without a secret gets one with basic or post.
         """
         changed = await self._clients.update_client(writer, project_id, client_id, client_changes(body))
-        return json_fields.client_with_secret(*changed)
+        return json_fields.client(*changed)
 
     async def delete_client(self, writer: Writer, project_id: ProjectId, client_id: ClientId) -> DeletedAnswer:
         """Delete an OpenID Connect client. Applications that use it can no longer sign users in."""

@@ -33,10 +33,10 @@ from taproof.api.parameters import (
 )
 from taproof.api.projects import WEBHOOKS_TAG, ProjectEndpoints
 from taproof.api.users import UserEndpoints
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
-from taproof.core.sessions import Status
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.instants import read_instant
 from taproof.http.limits.developers import TellLimits
@@ -181,14 +181,14 @@ class DeveloperApi:
         self,
         caller: Caller,
         project_id: OneProject = None,
-        status: Annotated[Status | None, Query(description="Return only sessions with this status.")] = None,
+        status: Annotated[SignInStatus | None, Query(description="Return only sessions with this status.")] = None,
         *,
         since: parameters.Since = None,
         until: parameters.Until = None,
         messenger_id: parameters.MessengerId = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> schemas.SessionPageAnswer:
+    ) -> dict[str, Any]:
         """Return one page of the sessions across your projects, newest first."""
         async with self._across_projects(caller, project_id):
             page = await self._session_reader.list_sessions(
@@ -201,14 +201,12 @@ class DeveloperApi:
                 until=until,
                 messenger_id=messenger_id,
             )
-        return schemas.SessionPageAnswer(
-            sessions=[serializers.session(session) for session in page.sessions], next_cursor=page.next_cursor
-        )
+        return {"sessions": [json_fields.session(each) for each in page.sessions], "next_cursor": page.next_cursor}
 
-    async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
+    async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> dict[str, Any]:
         """Return one session, in the same form as in the list."""
         async with self._across_projects(caller):
-            return serializers.session(await self._session_reader.read_session(caller, session_id))
+            return json_fields.session(await self._session_reader.read_session(caller, session_id))
 
     async def read_analytics(
         self, caller: Caller, days: parameters.Days = 30, project_id: OneProject = None
@@ -306,8 +304,8 @@ class DeveloperApi:
         add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)
         add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
-        add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
-        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session)
+        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, answer=schemas.SessionPageAnswer)
+        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, answer=schemas.SessionAnswer)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
         add("Access tokens", "GET", "/tokens", self.list_access_tokens, answer=schemas.AccessTokenListAnswer)
         add(

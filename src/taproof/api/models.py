@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic import Field as JsonField
 
-from taproof.contract.fields import UNSET, Described, Field, described, required_kind
+from taproof.contract.fields import NEXT_CURSOR, UNSET, Described, Field, described, required_kind
 
 _TIME: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 _DATE: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date"})]
@@ -49,9 +49,11 @@ def answer_model(name: str, definition: type, *settings: type, models: Models | 
     return create_model(name, __doc__=(definition.__doc__ or "").partition("\n")[0], **found)
 
 
-def list_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of an answer with objects in one field."""
+def list_model(name: str, doc: str, field: str, item: type[BaseModel], *, in_pages: bool = False) -> type[BaseModel]:
+    """Return the model of an answer with objects in one field; a page of a list also has a cursor."""
     fields: dict[str, Any] = {field: (list[item], ...)}  # type: ignore[valid-type]  # Computed at run time.
+    if in_pages:
+        fields["next_cursor"] = (str | None, described_as(NEXT_CURSOR))
     return create_model(name, __doc__=doc, **fields)
 
 

@@ -13,10 +13,10 @@ from taproof.api.models import StrictRequest, answer_model, described_as, list_m
 from taproof.contract import project as contract
 from taproof.contract.access_token import AccessToken, CreatedAccessToken, NewAccessToken
 from taproof.contract.fields import described
+from taproof.contract.session import SESSION_ID, Session
 from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
-from taproof.core.sessions import Status
 
 Time = Annotated[
     str,
@@ -34,11 +34,7 @@ DeliveryId = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^evt_[A-Za-z0-9]{16,40}$"}),
     Field(description="The event's id.", examples=["evt_3Qm8ZsVd71LxKcTnYpRw0B"]),
 ]
-SessionId = Annotated[
-    str,
-    WithJsonSchema({"type": "string", "pattern": "^sess_[A-Za-z0-9]{27}$"}),
-    Field(description="The session's id.", examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"]),
-]
+SessionId = Annotated[str, described_as(SESSION_ID)]
 CreateAccessToken: Final = request_model(
     "CreateAccessToken", "A new access token.", described(NewAccessToken), required=["name"]
 )
@@ -47,6 +43,10 @@ AccessTokenListAnswer: Final = list_model(
     "AccessTokenListAnswer", "All of a developer's access tokens, newest first.", "tokens", AccessTokenAnswer
 )
 CreatedAccessTokenAnswer: Final = answer_model("CreatedAccessTokenAnswer", CreatedAccessToken)
+SessionAnswer: Final = answer_model("SessionAnswer", Session)
+SessionPageAnswer: Final = list_model(
+    "SessionPageAnswer", "A page of sessions, newest first.", "sessions", SessionAnswer, in_pages=True
+)
 
 
 class SendWebhookTest(StrictRequest):
@@ -93,37 +93,6 @@ class ErasedAnswer(BaseModel):
     """The user's data was erased."""
 
     erased: bool = Field(description="false: there was no data to erase.", examples=[True])
-
-
-class SessionAnswer(BaseModel):
-    """One sign-in session, without its session token, which is not stored."""
-
-    id: str = Field(examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"])
-    project_id: ProjectId
-    project_name: str = Field(examples=["Acme Shop"])
-    messenger_id: str = Field(description='"" until the user confirms.', examples=["123456789"])
-    messenger_name: str = Field(description='"" until the user confirms.', examples=["Ada Lovelace"])
-    messenger_username: str | None = Field(
-        description='null until the user confirms; after that, "" if the user has none.', examples=["ada"]
-    )
-    messenger_phone: str = Field(
-        default_factory=str,
-        description="In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
-        examples=["+4915123456789"],
-    )
-    status: Status = Field(examples=["used"])
-    created_at: Time
-    confirmed_at: Time | None = Field(description="null until the user confirms.")
-    reported_at: Time | None = Field(
-        description='The time at which the user tapped "This wasn\'t me"; null if they have not.'
-    )
-
-
-class SessionPageAnswer(BaseModel):
-    """A page of sessions, newest first."""
-
-    sessions: list[SessionAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 class AttemptAnswer(BaseModel):

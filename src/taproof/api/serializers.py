@@ -4,29 +4,8 @@ from taproof.api import schemas
 from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601, iso_date
 from taproof.core.deliveries import Attempt
-from taproof.core.sessions import Session
 from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
-from taproof.service.json_fields import time_or_none
-
-
-def session(found: Session) -> schemas.SessionAnswer:
-    """Return a session: the nine fields from service-spec.md, the time it was reported, and the phone number if any."""
-    identity = found.identity
-    phone = None if identity is None else identity.messenger_phone
-    return schemas.SessionAnswer(
-        id=found.id,
-        project_id=found.project_id,
-        project_name=found.project_name,
-        messenger_id="" if identity is None else identity.messenger_id,
-        messenger_name="" if identity is None else identity.messenger_name,
-        messenger_username=None if identity is None else identity.messenger_username,
-        **({} if phone is None else {"messenger_phone": phone}),
-        status=found.status,
-        created_at=iso8601(found.created_at),
-        confirmed_at=time_or_none(found.confirmed_at),
-        reported_at=time_or_none(found.reported_at),
-    )
 
 
 def delivery(found: SeenDelivery) -> schemas.DeliveryAnswer:
@@ -42,7 +21,7 @@ def delivery(found: SeenDelivery) -> schemas.DeliveryAnswer:
         created_at=iso8601(record.created_at),
         next_attempt_at=iso8601(record.due_at) if waits else None,
         sending=found.sending,
-        finished_at=time_or_none(record.finished_at),
+        finished_at=None if record.finished_at is None else iso8601(record.finished_at),
         interrupted_attempts=record.interrupted,
         attempts=[_attempt(*each) for each in zip(record.attempts, found.answers, strict=True)],
     )

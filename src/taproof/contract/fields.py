@@ -76,6 +76,7 @@ class Field:
 
 
 TIME: Final = Field("UTC, with milliseconds.", example="2026-11-20T22:44:03.127Z")
+NEXT_CURSOR: Final = Field("Send it as cursor to get the next page; null on the last page.")
 
 
 class Described(NamedTuple):

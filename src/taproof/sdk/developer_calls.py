@@ -19,6 +19,7 @@ from taproof.contract.project import (
     ProjectUpdate,
     WebhookSecret,
 )
+from taproof.contract.session import Session
 from taproof.sdk.api_errors import UnexpectedAnswer
 from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one, sent_settings
 from taproof.sdk.exchange import ANSWER_LIMIT, Call, Service
@@ -27,7 +28,6 @@ from taproof.sdk.results import (
     Analytics,
     AuditEntry,
     Delivery,
-    Session,
 )
 
 T = TypeVar("T")

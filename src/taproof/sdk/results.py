@@ -5,7 +5,7 @@ Statuses, events and actions are plain strings, because a newer service may add 
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +50,6 @@ class ProjectUser:
     last_sign_in_at: datetime
     sign_ins: int
     reports: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """One sign-in, as the service stores it, without its token.
-
-    `messenger_id` and `messenger_name` are "" and `messenger_username` is None until the user confirms. After that,
-    `messenger_username` is "" if the user has none. `messenger_phone`, such as "+4915123456789", is None unless it was
-    collected; it is omitted from `repr`. `reported_at` is the time when the user tapped "This wasn't me", or None.
-    """
-
-    id: str
-    project_id: str
-    project_name: str
-    messenger_id: str
-    messenger_name: str
-    messenger_username: str | None
-    status: Literal["pending", "confirmed", "cancelled", "expired", "used"]
-    created_at: datetime
-    confirmed_at: datetime | None
-    messenger_phone: str | None = field(default=None, repr=False)
-    reported_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

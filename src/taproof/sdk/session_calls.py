@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from taproof.contract.session import SignInStatus
 from taproof.sdk.api_errors import TaproofApiError
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.sdk.exchange import Call, CallResult, Pause, Request, Service
 from taproof.sdk.reading import read
 from taproof.sdk.retries import ask, document, is_passing, retry_pause
-
-SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
 _WAIT: Final = 25.0
 """Seconds that the service should hold a call; proxies usually allow 60 seconds (docs: long poll)."""

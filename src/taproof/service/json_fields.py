@@ -1,5 +1,6 @@
 """Convert the services' results to JSON values for the API and `--json`. Only the fields listed here are shown."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Hashable
 from datetime import datetime
@@ -9,13 +10,15 @@ from taproof.contract import access_token as contract_token
 from taproof.contract import client as contract_client
 from taproof.contract import member as contract_member
 from taproof.contract import project as contract
+from taproof.contract import session as contract_session
 from taproof.contract.fields import described, required_kind
-from taproof.contract.project import TurnOffReason
+from taproof.contract.project import TurnOffReason, WebhookTurnedOff
 from taproof.core.accounts import AccessToken, Developer, Member
 from taproof.core.clock import iso8601
 from taproof.core.counts import ProjectUser
 from taproof.core.oidc.clients import OidcClient
 from taproof.core.projects import Project
+from taproof.core.sessions import Session
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 
@@ -24,37 +27,38 @@ _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
     "failing": "Every attempt failed for five days, so no more events are sent to the receiver. Check it, then set"
     " webhook_url again.",
 }
+_NOBODY: Final = {"messenger_id": "", "messenger_name": "", "messenger_username": None, "messenger_phone": None}
+"""The user of a session that nobody has confirmed."""
 
 
 def shown(definition: type, found: Any, **values: Any) -> dict[str, Any]:
     """Return the fields of a definition in `contract/`, as JSON values.
 
     Args:
-        definition: the dataclass. Only its fields are shown.
+        definition: the dataclass. Only its fields are shown. A field with a default is left out if it is None.
         found: has the values as attributes of the same names; times are in ms since the epoch.
         values: the values of fields that have no such attribute, or another value there.
     """
-    return {
-        name: values[name] if name in values else convert(getattr(found, name))
-        for name, convert in _conversions(definition)
-    }
+    answer = {}
+    for name, convert, may_be_omitted in _conversions(definition):
+        value = values[name] if name in values else getattr(found, name)
+        if not may_be_omitted or value is not None:
+            answer[name] = convert(value)
+    return answer
 
 
 @functools.cache
-def _conversions(definition: Hashable) -> list[tuple[str, Callable[[Any], Any]]]:
-    """Return the function for each field that converts its value to JSON."""
+def _conversions(definition: Hashable) -> list[tuple[str, Callable[[Any], Any], bool]]:
+    """Return the function for each field that converts its value to JSON, and whether the field may be left out."""
 
     def conversion(kind: Any) -> Callable[[Any], Any]:
         if required_kind(kind) is datetime:
-            return time_or_none
+            return lambda value: None if value is None else iso8601(value)
         return list if get_origin(kind) is tuple else lambda value: value
 
-    return [(name, conversion(kind)) for name, (kind, _) in described(cast("type", definition)).items()]
-
-
-def time_or_none(instant: int | None) -> str | None:
-    """Return a time in ms since the epoch as ISO 8601 text; None stays None."""
-    return None if instant is None else iso8601(instant)
+    kinds = described(cast("type", definition))
+    fields = dataclasses.fields(cast("Any", definition))
+    return [(each.name, conversion(kinds[each.name].kind), each.default is None) for each in fields]
 
 
 def account(developer: Developer) -> dict[str, Any]:
@@ -82,19 +86,21 @@ def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]
     return {**project(created), "webhook_secret": secrets.webhook_secret, "secret_key": secrets.secret_key}
 
 
-def client(found: OidcClient) -> dict[str, Any]:
-    """Return an OpenID Connect client without its secret."""
-    return shown(contract_client.OidcClient, found, client_id=found.id, client_secret_preview=found.secret_preview)
-
-
-def client_with_secret(found: OidcClient, secret: str | None) -> dict[str, Any]:
+def client(found: OidcClient, secret: str | None = None) -> dict[str, Any]:
     """Return an OpenID Connect client and, if it has a new one, its secret."""
-    return client(found) | ({} if secret is None else {"client_secret": secret})
+    values = {"client_id": found.id, "client_secret_preview": found.secret_preview, "client_secret": secret}
+    return shown(contract_client.ChangedOidcClient, found, **values)
 
 
 def member(found: Member) -> dict[str, Any]:
     """Return a member of a project."""
-    return shown(contract_member.Member, found, joined_at=iso8601(found.created_at))
+    return shown(contract_member.Member, found, joined_at=found.created_at)
+
+
+def session(found: Session) -> dict[str, Any]:
+    """Return a session with the user who confirmed it, if any."""
+    user = _NOBODY if found.identity is None else dataclasses.asdict(found.identity)
+    return shown(contract_session.Session, found, **user)
 
 
 def user(found: ProjectUser) -> dict[str, Any]:
@@ -124,9 +130,11 @@ def _turned_off(found: Project) -> dict[str, Any] | None:
     # Once the project has a new webhook URL, the old one no longer matters.
     if found.webhook_url or found.webhook_off_at is None or found.webhook_off_reason is None:
         return None
-    return {
-        "url": found.webhook_off_url or "",
-        "reason": found.webhook_off_reason,
-        "at": iso8601(found.webhook_off_at),
-        "explanation": _TURNED_OFF[found.webhook_off_reason],
-    }
+    return shown(
+        WebhookTurnedOff,
+        None,
+        url=found.webhook_off_url or "",
+        reason=found.webhook_off_reason,
+        at=found.webhook_off_at,
+        explanation=_TURNED_OFF[found.webhook_off_reason],
+    )

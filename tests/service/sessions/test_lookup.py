@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
@@ -12,7 +13,7 @@ from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import new_session_id, new_session_token
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project
-from taproof.core.sessions import Session, Status
+from taproof.core.sessions import Session
 from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ async def listed(
     node: "Node",
     developer: Developer,
     *,
-    status: Status | None = None,
+    status: SignInStatus | None = None,
     since: int | None = None,
     until: int | None = None,
     messenger_id: str | None = None,

@@ -3,11 +3,12 @@
 from typing import Any, Final, get_args
 
 from taproof.api.openapi.operation import post_operation
+from taproof.contract.session import SignInStatus
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
 from taproof.core.return_code import RETURN_CODE_PATTERN
 from taproof.core.return_url import RETURN_URL_LENGTH
-from taproof.core.sessions import Hint, Status
+from taproof.core.sessions import Hint
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
@@ -208,7 +209,7 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
         "type": "object",
         "description": "The session's status. cancelled: this call, an earlier one or the user has cancelled it. Any "
         "other status: the session was decided or expired before, and nothing has changed.",
-        "properties": {"status": {"enum": list(get_args(Status))}},
+        "properties": {"status": {"enum": list(get_args(SignInStatus))}},
         "required": ["status"],
         "additionalProperties": False,
     },

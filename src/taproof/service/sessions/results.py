@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import iso8601
 from taproof.core.identity import MessengerIdentity
-from taproof.core.sessions import Hint, Status
+from taproof.core.sessions import Hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class VerifyResult:
     `core.code_challenge.REREAD_WINDOW`.
     """
 
-    status: Status
+    status: SignInStatus
     identity: MessengerIdentity | None = None
     confirmed_at: int | None = None
     proof: str | None = None

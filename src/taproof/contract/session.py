@@ -1,0 +1,45 @@
+"""Sign-in sessions, as developers see those of their projects."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from taproof.contract.fields import TIME, Field
+from taproof.contract.project import PROJECT_ID
+
+SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
+"""A session's state (service-spec.md, States and transitions)."""
+
+SESSION_ID: Final = Field(
+    "The session's id.", example="sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz", limits={"pattern": "^sess_[A-Za-z0-9]{27}$"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One sign-in session, without its session token, which is not stored.
+
+    The phone number is omitted from `repr`.
+    """
+
+    id: Annotated[str, SESSION_ID]
+    project_id: Annotated[str, PROJECT_ID]
+    project_name: Annotated[str, Field(example="Acme Shop")]
+    messenger_id: Annotated[str, Field('"" until the user confirms.', example="123456789")]
+    messenger_name: Annotated[str, Field('"" until the user confirms.', example="Ada Lovelace")]
+    messenger_username: Annotated[
+        str | None, Field('null until the user confirms; after that, "" if the user has none.', example="ada")
+    ]
+    messenger_phone: Annotated[
+        str | None,
+        Field(
+            "In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
+            example="+4915123456789",
+        ),
+    ] = field(default=None, repr=False)
+    status: Annotated[SignInStatus, Field(example="used")]
+    created_at: Annotated[datetime, TIME]
+    confirmed_at: Annotated[datetime | None, Field("null until the user confirms.")]
+    reported_at: Annotated[
+        datetime | None, Field('The time at which the user tapped "This wasn\'t me"; null if they have not.')
+    ]
