@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         WebhookTurnedOff,
     )
     from taproof.contract.session import Session, SignInStatus
+    from taproof.contract.user import ProjectUser
     from taproof.sdk.api_errors import (
         AuthenticationFailed,
         ConnectionFailed,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         Delivery,
         DeliveryAttempt,
         ProjectName,
-        ProjectUser,
         Usage,
     )
     from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult
@@ -141,6 +141,7 @@ _MODULES: Final = (
     "contract.member",
     "contract.project",
     "contract.session",
+    "contract.user",
     "sdk.results",
     "sdk.session_calls",
     "sdk.client",

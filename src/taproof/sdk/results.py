@@ -33,26 +33,6 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectUser:
-    """A user who signed in to a project.
-
-    Attributes:
-        messenger_name: the name at the last sign-in. `messenger_username` is also of that time.
-        messenger_username: None if the user has none.
-        sign_ins: how often the user confirmed a sign-in.
-        reports: how many of the stored sign-ins the user reported as not theirs.
-    """
-
-    messenger_id: str
-    messenger_name: str
-    messenger_username: str | None
-    first_sign_in_at: datetime
-    last_sign_in_at: datetime
-    sign_ins: int
-    reports: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryAttempt:
     """One attempt to deliver a webhook.
 

@@ -11,6 +11,7 @@ from taproof.contract import client as contract_client
 from taproof.contract import member as contract_member
 from taproof.contract import project as contract
 from taproof.contract import session as contract_session
+from taproof.contract import user as contract_user
 from taproof.contract.fields import described, required_kind
 from taproof.contract.project import TurnOffReason, WebhookTurnedOff
 from taproof.core.accounts import AccessToken, Developer, Member
@@ -105,15 +106,13 @@ def session(found: Session) -> dict[str, Any]:
 
 def user(found: ProjectUser) -> dict[str, Any]:
     """Return a user of a project."""
-    return {
-        "messenger_id": found.messenger_id,
-        "messenger_name": found.messenger_name,
-        "messenger_username": found.messenger_username or None,
-        "first_sign_in_at": iso8601(found.first_at),
-        "last_sign_in_at": iso8601(found.last_at),
-        "sign_ins": found.sign_ins,
-        "reports": found.reports,
-    }
+    return shown(
+        contract_user.ProjectUser,
+        found,
+        messenger_username=found.messenger_username or None,
+        first_sign_in_at=found.first_at,
+        last_sign_in_at=found.last_at,
+    )
 
 
 def access_token(found: AccessToken) -> dict[str, Any]:
