@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from taproof.contract.access_token import AccessToken, CreatedAccessToken
     from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient
+    from taproof.contract.delivery import Delivery, DeliveryAttempt
     from taproof.contract.member import CreatedMemberInvitation, Member, MemberInvitation
     from taproof.contract.project import (
         CreatedProject,
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
         AnalyticsDay,
         AnalyticsFunnel,
         AuditEntry,
-        Delivery,
-        DeliveryAttempt,
         ProjectName,
         Usage,
     )
@@ -138,6 +137,7 @@ _MODULES: Final = (
     "sdk.api_errors",
     "contract.access_token",
     "contract.client",
+    "contract.delivery",
     "contract.member",
     "contract.project",
     "contract.session",

@@ -7,9 +7,9 @@ import pytest
 from tests.databases import every_driver
 from tests.service.conftest import acting
 
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, SECOND
-from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, SignInReported, WebhookNotSet

@@ -9,7 +9,7 @@ import pytest
 from standardwebhooks import Webhook
 from tests.service.conftest import acting
 
-from taproof.core.attempt_errors import AttemptError
+from taproof.contract.delivery import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
 from taproof.core.deliveries import AttemptOutcome, PassedOver
 from taproof.core.errors import DecryptionFailed

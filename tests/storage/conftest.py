@@ -13,11 +13,12 @@ from tests.databases import DRIVERS, NOW, Database, OpenStore, copied_postgres, 
 from tests.postgres_server import fresh_database
 
 from taproof.contract.client import AuthMethod
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import ProjectEvent
 from taproof.contract.session import SignInStatus
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
-from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
+from taproof.core.deliveries import Attempt, Delivery, Event
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import GRANT_TYPES, OidcClient
 from taproof.core.projects import Project

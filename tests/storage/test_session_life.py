@@ -19,12 +19,13 @@ from tests.databases import DRIVERS, expired_event
 from tests.storage.session_model import ModelProject, ModelSession, recount
 from tests.whole_sign_in import WholeSignIn
 
+from taproof.contract.delivery import EventType
 from taproof.contract.project import SameDevice
 from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (

@@ -31,11 +31,11 @@ from taproof.api.parameters import (
     answer_invalid_parameters,
     json_body,
 )
-from taproof.api.projects import WEBHOOKS_TAG, ProjectEndpoints
+from taproof.api.projects import ENCODE, WEBHOOKS_TAG, ProjectEndpoints
 from taproof.api.users import UserEndpoints
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Actor, Developer
-from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.instants import read_instant
@@ -135,12 +135,12 @@ class DeveloperApi:
         writer: Writer,
         project_id: schemas.ProjectId,
         body: Annotated[dict[str, Any], json_body(schemas.SendWebhookTest, may_be_empty=True)],
-    ) -> schemas.DeliveryAnswer:
+    ) -> dict[str, Any]:
         """Send one test event to the webhook URL, without retries, and return the delivery. The body is optional.
 
         The call waits up to 10 seconds for the receiver. It returns 200 even if the delivery failed.
         """
-        return serializers.delivery(await self._deliveries.send_test(writer, project_id, body["event"]))
+        return json_fields.delivery(await self._deliveries.send_test(writer, project_id, body["event"]))
 
     async def list_deliveries(
         self,
@@ -162,20 +162,20 @@ class DeveloperApi:
             )
             found = []
             for delivery in page.deliveries:
-                found.append(serializers.delivery(delivery).model_dump_json(exclude_unset=True))
+                found.append(ENCODE(json_fields.delivery(delivery)))
                 await asyncio.sleep(0)  # Each can have 50 attempts: let other tasks run in between.
         return _json_answer(f'{{"deliveries":[{",".join(found)}],"next_cursor":{json.dumps(page.next_cursor)}}}')
 
-    async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+    async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> dict[str, Any]:
         """Return one webhook delivery with its latest 50 attempts, in the same form as in the list."""
-        return serializers.delivery(await self._deliveries.read_delivery(caller, delivery_id))
+        return json_fields.delivery(await self._deliveries.read_delivery(caller, delivery_id))
 
-    async def resend_delivery(self, writer: Writer, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+    async def resend_delivery(self, writer: Writer, delivery_id: schemas.DeliveryId) -> dict[str, Any]:
         """Send an event again now, with all retries, regardless of its status. Takes no body.
 
         An event that is being sent now is left unchanged.
         """
-        return serializers.delivery(await self._deliveries.resend_delivery(writer, delivery_id))
+        return json_fields.delivery(await self._deliveries.resend_delivery(writer, delivery_id))
 
     async def list_sessions(
         self,
@@ -299,11 +299,18 @@ class DeveloperApi:
         self._users.add_routes(add)
         self._clients.add_routes(add)
         webhooks, project = WEBHOOKS_TAG, "/projects/{project_id}"
-        test = f"{project}/webhook-test"
-        add(webhooks, "POST", test, self.send_webhook_test, schemas.SendWebhookTest, body_required=False)
+        add(
+            webhooks,
+            "POST",
+            f"{project}/webhook-test",
+            self.send_webhook_test,
+            schemas.SendWebhookTest,
+            answer=schemas.DeliveryAnswer,
+            body_required=False,
+        )
         add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)
-        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
-        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
+        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, answer=schemas.DeliveryAnswer)
+        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, answer=schemas.DeliveryAnswer)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions, answer=schemas.SessionPageAnswer)
         add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, answer=schemas.SessionAnswer)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)

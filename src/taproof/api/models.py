@@ -40,12 +40,14 @@ def answer_model(name: str, definition: type, *settings: type, models: Models | 
     found: dict[str, Any] = {}
     for each in dataclasses.fields(definition):
         kind, field = described(definition, *settings)[each.name]
-        may_be_omitted = each.default is None
-        options = {"default_factory": str} if may_be_omitted else {}
-        found[each.name] = (
-            _json_kind(required_kind(kind) if may_be_omitted else kind, models or {}),
-            described_as(field, **options),
-        )
+        value = _json_kind(required_kind(kind), models or {})
+        if each.default is None:  # The field may be omitted.
+            found[each.name] = (value, described_as(field, default_factory=str))
+        elif required_kind(kind) == kind:
+            found[each.name] = (value, described_as(field))
+        else:  # The limits are not those of null.
+            value = Annotated[value, JsonField(json_schema_extra=dict(field.limits or {}))]
+            found[each.name] = (value | None, described_as(dataclasses.replace(field, limits=None)))
     return create_model(name, __doc__=(definition.__doc__ or "").partition("\n")[0], **found)
 
 

@@ -55,7 +55,7 @@ ProjectListAnswer: Final = list_model(
 CreatedProjectAnswer: Final = answer_model("CreatedProjectAnswer", CreatedProject, ProjectUpdate, models=_MODELS)
 SecretsAnswer: Final = answer_model("SecretsAnswer", ProjectSecrets)
 RotationAnswer: Final = answer_model("RotationAnswer", WebhookSecret)
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ProjectEndpoints:
@@ -94,7 +94,7 @@ class ProjectEndpoints:
         """Yield the list project by project: with 2,000 projects, it has megabytes."""
         separator = '{"projects":['
         async for each in self._projects.walk_projects(caller):
-            yield separator + _ENCODE(json_fields.project(each))
+            yield separator + ENCODE(json_fields.project(each))
             separator = ","
         yield "]}" if separator == "," else '{"projects":[]}'
 

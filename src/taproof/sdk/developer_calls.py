@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from taproof.contract.access_token import AccessScope, AccessToken, CreatedAccessToken
+from taproof.contract.delivery import Delivery
 from taproof.contract.project import (
     CreatedProject,
     Project,
@@ -27,7 +28,6 @@ from taproof.sdk.results import (
     Account,
     Analytics,
     AuditEntry,
-    Delivery,
 )
 
 T = TypeVar("T")

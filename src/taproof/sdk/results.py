@@ -33,56 +33,6 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryAttempt:
-    """One attempt to deliver a webhook.
-
-    Attributes:
-        number: the attempt's number, counted from 1 across all resends.
-        status: the HTTP status of the receiver's response; None if there was no response.
-        error: why the receiver did not accept the event, and what to do; None if it accepted the event.
-        error_code: the same reason as a code for programs.
-        answer: the start of the receiver's response; None if there was no response.
-    """
-
-    number: int
-    started_at: datetime
-    duration_ms: int
-    status: int | None
-    error: str | None
-    error_code: str | None
-    answer: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """A webhook event, and the attempts to deliver it.
-
-    Attributes:
-        id: the id of the event, `evt_…`.
-        event: "auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported" or "webhook.test".
-        session_id: the id of the event's session; None for a test.
-        status: "due", "delivered", "failed" or "ended".
-        next_attempt_at: the time of the next attempt; None unless the event is due.
-        sending: whether the event is being sent now.
-        finished_at: the time when the delivery finished; None while it is due.
-        interrupted_attempts: the number of attempts that were interrupted because the process stopped.
-        attempts: the latest attempts, oldest first.
-    """
-
-    id: str
-    event: str
-    project_id: str
-    session_id: str | None
-    status: str
-    created_at: datetime
-    next_attempt_at: datetime | None
-    sending: bool
-    finished_at: datetime | None
-    interrupted_attempts: int
-    attempts: tuple[DeliveryAttempt, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsDay:
     """The outcomes of the sign-ins started on one UTC day."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast, get_origin
 
 from taproof.contract import access_token as contract_token
 from taproof.contract import client as contract_client
+from taproof.contract import delivery as contract_delivery
 from taproof.contract import member as contract_member
 from taproof.contract import project as contract
 from taproof.contract import session as contract_session
@@ -15,11 +16,14 @@ from taproof.contract import user as contract_user
 from taproof.contract.fields import described, required_kind
 from taproof.contract.project import TurnOffReason, WebhookTurnedOff
 from taproof.core.accounts import AccessToken, Developer, Member
+from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601
 from taproof.core.counts import ProjectUser
+from taproof.core.deliveries import Attempt
 from taproof.core.oidc.clients import OidcClient
 from taproof.core.projects import Project
 from taproof.core.sessions import Session
+from taproof.service.deliveries import SeenDelivery
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 
@@ -102,6 +106,28 @@ def session(found: Session) -> dict[str, Any]:
     """Return a session with the user who confirmed it, if any."""
     user = _NOBODY if found.identity is None else dataclasses.asdict(found.identity)
     return shown(contract_session.Session, found, **user)
+
+
+def delivery(found: SeenDelivery) -> dict[str, Any]:
+    """Return a webhook event with its attempts."""
+    record = found.record
+    return shown(
+        contract_delivery.Delivery,
+        record,
+        id=record.event_id,
+        event=record.type,
+        status=record.state,
+        next_attempt_at=record.due_at if record.state == "due" and not found.sending else None,
+        sending=found.sending,
+        interrupted_attempts=record.interrupted,
+        attempts=[_attempt(*each) for each in zip(record.attempts, found.answers, strict=True)],
+    )
+
+
+def _attempt(found: Attempt, answer: str | None) -> dict[str, Any]:
+    error, code = attempt_sentence(found.status, found.error), attempt_error(found.status, found.error)
+    values = {"duration_ms": found.duration, "error": error, "error_code": code, "answer": answer}
+    return shown(contract_delivery.DeliveryAttempt, found, **values)
 
 
 def user(found: ProjectUser) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.databases import Database, expired_event
 
+from taproof.contract.delivery import EventType
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import EventType
 from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import Project
 from taproof.core.sessions import NewSession, Session

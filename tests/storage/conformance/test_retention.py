@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tests.databases import expired_event
 
+from taproof.contract.delivery import DeliveryState
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import DeliveryState
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from tests.databases import NOW, expired_event
 
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import ProjectEvent
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import DeliveryState, Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.projects import NamedProject, Project, ProjectChanges
 from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import NewPhone, NewSession, Session

@@ -7,7 +7,7 @@ A test compares the requests that are sent with this description.
 from typing import Any, Final
 
 from taproof.api.openapi.sign_in import PHONE, PROJECT_ID, SESSION_TOKEN, TIME
-from taproof.core.deliveries import EventType
+from taproof.contract.delivery import EventType
 from taproof.service.webhooks import SEND_TIMEOUT
 
 _EVENT_ID: Final[dict[str, Any]] = {

@@ -19,7 +19,7 @@ from taproof.cli.webhooks.secrets import (
     stored_secrets,
 )
 from taproof.config.settings import InvalidSettings, local_address
-from taproof.core.attempt_errors import SENTENCES
+from taproof.contract.delivery import SENTENCES
 from taproof.core.clock import iso8601, system_clock
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from taproof.cli.webhooks.secrets import (
     stored_secrets,
 )
 from taproof.config.settings import InvalidSettings, Settings
+from taproof.contract.delivery import EventType
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import system_clock
-from taproof.core.deliveries import EventType
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound
 

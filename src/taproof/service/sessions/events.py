@@ -3,8 +3,9 @@
 import json
 from functools import partial
 
+from taproof.contract.delivery import EventType
 from taproof.core.clock import iso8601
-from taproof.core.deliveries import Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id
