@@ -12,9 +12,8 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from taproof.api import clients, members, projects, schemas, users
-from taproof.api.audit import AuditPageAnswer
 from taproof.api.schemas import Time
-from taproof.core.accounts import Plan
+from taproof.contract.account import Plan
 
 _STATUS: Final = Path(__file__).parent / "status.schema.json"
 _REF: Final = "#/$defs/{model}"
@@ -314,7 +313,7 @@ OUTPUTS: Final[dict[str, type[BaseModel]]] = {
     "developers plan": ChangedPlan,
     "developers list": Developers,
     "developers remove": RemovedDeveloper,
-    "audit": AuditPageAnswer,
+    "audit": schemas.AuditPageAnswer,
     "webhooks listen": ReceivedEvent,
     "webhooks trigger": SentEvent,
     "export": Exported,

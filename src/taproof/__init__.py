@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from taproof.contract.access_token import AccessToken, CreatedAccessToken
+    from taproof.contract.account import Account, Usage
+    from taproof.contract.audit import AuditEntry
     from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient
     from taproof.contract.delivery import Delivery, DeliveryAttempt
     from taproof.contract.member import CreatedMemberInvitation, Member, MemberInvitation
@@ -45,13 +47,10 @@ if TYPE_CHECKING:
         verify_proof,
     )
     from taproof.sdk.results import (
-        Account,
         Analytics,
         AnalyticsDay,
         AnalyticsFunnel,
-        AuditEntry,
         ProjectName,
-        Usage,
     )
     from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult
     from taproof.sdk.webhook import (
@@ -136,6 +135,8 @@ _MODULES: Final = (
     "sdk.webhook",
     "sdk.api_errors",
     "contract.access_token",
+    "contract.account",
+    "contract.audit",
     "contract.client",
     "contract.delivery",
     "contract.member",

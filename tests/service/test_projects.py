@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
-from taproof.core.accounts import Plan
+from taproof.contract.account import Plan
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound, TooManyProjects
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.projects import ProjectChanges

@@ -9,7 +9,8 @@ import pytest
 from tests.databases import every_driver
 from tests.tapping import tap_right
 
-from taproof.core.accounts import AccessToken, Actor, AuditEntry, ConsoleSession, Developer, Via
+from taproof.contract.audit import Via
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, ConsoleSession, Developer
 from taproof.core.clock import HOUR
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable

@@ -12,11 +12,13 @@ import pytest
 from tests.databases import DRIVERS, NOW, Database, OpenStore, copied_postgres, migrated_sqlite
 from tests.postgres_server import fresh_database
 
+from taproof.contract.account import Plan
+from taproof.contract.audit import AuditAction
 from taproof.contract.client import AuthMethod
 from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import ProjectEvent
 from taproof.contract.session import SignInStatus
-from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, Event
 from taproof.core.identity import MessengerIdentity

@@ -18,7 +18,6 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from taproof.api import parameters, schemas, serializers
-from taproof.api.audit import AuditPageAnswer, show_entry
 from taproof.api.clients import ClientEndpoints
 from taproof.api.members import MemberEndpoints
 from taproof.api.parameters import (
@@ -124,11 +123,11 @@ class DeveloperApi:
         async with limits.turn(caller.id):
             yield
 
-    async def read_account(self, writer: Writer) -> schemas.OwnAccountAnswer:
+    async def read_account(self, writer: Writer) -> dict[str, Any]:
         """Return the account that the access token belongs to. Use it to check that the token is valid."""
         async with self._across_projects(writer.developer):
-            usage = dataclasses.asdict(await self._plans.read_usage(writer.developer))
-        return schemas.OwnAccountAnswer(**json_fields.account(writer.developer), usage=schemas.UsageAnswer(**usage))
+            usage = await self._plans.read_usage(writer.developer)
+        return {**json_fields.account(writer.developer), "usage": dataclasses.asdict(usage)}
 
     async def send_webhook_test(
         self,
@@ -252,7 +251,7 @@ class DeveloperApi:
 
     async def list_audit_entries(
         self, caller: Caller, project_id: AuditedProject = None, *, limit: Limit = 50, cursor: Cursor = None
-    ) -> AuditPageAnswer:
+    ) -> dict[str, Any]:
         """Return one page of an audit log, newest entry first: who changed what, when, and from where.
 
         Without `project_id`, these are your own entries. With it, these are the entries of all members.
@@ -261,7 +260,7 @@ class DeveloperApi:
         entry whose action is audit.purged, which states how many were erased.
         """
         page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor, project_id=project_id)
-        return AuditPageAnswer(entries=[show_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
+        return {"entries": [json_fields.audit_entry(each) for each in page.entries], "next_cursor": page.next_cursor}
 
     def _add_routes(self, app: FastAPI) -> None:
         """Register every endpoint at its path."""
@@ -293,7 +292,7 @@ class DeveloperApi:
                 **options,
             )
 
-        add("Account", "GET", "/me", self.read_account)
+        add("Account", "GET", "/me", self.read_account, answer=schemas.OwnAccountAnswer)
         self._project_endpoints.add_routes(add)
         self._members.add_routes(add)
         self._users.add_routes(add)
@@ -324,7 +323,7 @@ class DeveloperApi:
             answer=schemas.CreatedAccessTokenAnswer,
         )
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
-        add("Audit log", "GET", "/audit", self.list_audit_entries)
+        add("Audit log", "GET", "/audit", self.list_audit_entries, answer=schemas.AuditPageAnswer)
 
 
 def _json_answer(text: str) -> Response:

@@ -12,10 +12,11 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from taproof.api.models import answer_model, described_as, list_model, request_model
 from taproof.contract import project as contract
 from taproof.contract.access_token import AccessToken, CreatedAccessToken, NewAccessToken
+from taproof.contract.account import Account, Usage
+from taproof.contract.audit import AuditEntry
 from taproof.contract.delivery import EVENT_ID, Delivery, DeliveryAttempt, WebhookTest
 from taproof.contract.fields import described
 from taproof.contract.session import SESSION_ID, Session
-from taproof.core.accounts import Plan
 
 Time = Annotated[
     str,
@@ -38,6 +39,14 @@ AccessTokenListAnswer: Final = list_model(
     "AccessTokenListAnswer", "All of a developer's access tokens, newest first.", "tokens", AccessTokenAnswer
 )
 CreatedAccessTokenAnswer: Final = answer_model("CreatedAccessTokenAnswer", CreatedAccessToken)
+OwnAccountAnswer: Final = answer_model("OwnAccountAnswer", Account, models={Usage: answer_model("UsageAnswer", Usage)})
+AuditPageAnswer: Final = list_model(
+    "AuditPageAnswer",
+    "A page of the audit log, newest entry first.",
+    "entries",
+    answer_model("AuditEntryAnswer", AuditEntry),
+    in_pages=True,
+)
 SendWebhookTest: Final = request_model("SendWebhookTest", "A webhook test.", described(WebhookTest))
 DeliveryAnswer: Final = answer_model(
     "DeliveryAnswer", Delivery, models={DeliveryAttempt: answer_model("AttemptAnswer", DeliveryAttempt)}
@@ -49,29 +58,6 @@ SessionAnswer: Final = answer_model("SessionAnswer", Session)
 SessionPageAnswer: Final = list_model(
     "SessionPageAnswer", "A page of sessions, newest first.", "sessions", SessionAnswer, in_pages=True
 )
-
-
-class UsageAnswer(BaseModel):
-    """How much of their plan a developer uses. A limit of null means no limit."""
-
-    projects: int = Field(examples=[2])
-    projects_limit: int | None = Field(examples=[3])
-    sign_ins_this_month: int = Field(
-        description="Confirmed sign-ins that were started in this calendar month (UTC). Each user counts once a day "
-        "across all projects.",
-        examples=[812],
-    )
-    sign_ins_limit: int | None = Field(examples=[1000])
-
-
-class OwnAccountAnswer(BaseModel):
-    """The account that an access token belongs to."""
-
-    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
-    email: str = Field(examples=["ada@example.com"])
-    created_at: Time
-    plan: Plan = Field(examples=["free"])
-    usage: UsageAnswer
 
 
 class DeletedAnswer(BaseModel):

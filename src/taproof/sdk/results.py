@@ -3,33 +3,8 @@
 Statuses, events and actions are plain strings, because a newer service may add more.
 """
 
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """The usage of an account's plan. A limit of None means unlimited.
-
-    `sign_ins_this_month` counts confirmed sign-ins that started in this UTC month; each user counts once a day.
-    """
-
-    projects: int
-    projects_limit: int | None
-    sign_ins_this_month: int
-    sign_ins_limit: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """The developer account of the access token. The plan is "free", "pro" or "business"."""
-
-    id: str
-    email: str
-    plan: str
-    created_at: datetime
-    usage: Usage
+from dataclasses import dataclass
+from datetime import date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,29 +56,3 @@ class Analytics:
     daily: tuple[AnalyticsDay, ...]
     funnel: AnalyticsFunnel
     projects: tuple[ProjectName, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
-    """An entry of the audit log.
-
-    Attributes:
-        id: `aud_…`.
-        action: such as "project.updated".
-        actor: an e-mail address, "command line" or "Taproof".
-        via: how the change was made, such as "access_token".
-        via_id: the id of the access token or console session used; "" for others.
-        address: the IP address of the caller; "" if unknown.
-        subject: the id of the changed object.
-        details: the values that were set; the fields depend on the action.
-    """
-
-    id: str
-    created_at: datetime
-    action: str
-    actor: str
-    via: str
-    via_id: str
-    address: str
-    subject: str
-    details: dict[str, Any] = field(hash=False)

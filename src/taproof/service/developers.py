@@ -8,7 +8,9 @@ from functools import partial
 from typing import Final
 
 from taproof.contract.access_token import AccessScope
-from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan, RemovedDeveloper, Via
+from taproof.contract.account import Plan
+from taproof.contract.audit import Via
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, RemovedDeveloper
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (

@@ -2,20 +2,23 @@
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Hashable
 from datetime import datetime
 from typing import Any, Final, cast, get_origin
 
 from taproof.contract import access_token as contract_token
+from taproof.contract import audit as contract_audit
 from taproof.contract import client as contract_client
 from taproof.contract import delivery as contract_delivery
 from taproof.contract import member as contract_member
 from taproof.contract import project as contract
 from taproof.contract import session as contract_session
 from taproof.contract import user as contract_user
+from taproof.contract.account import DeveloperAccount
 from taproof.contract.fields import described, required_kind
 from taproof.contract.project import TurnOffReason, WebhookTurnedOff
-from taproof.core.accounts import AccessToken, Developer, Member
+from taproof.core.accounts import AccessToken, AuditEntry, Developer, Member
 from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601
 from taproof.core.counts import ProjectUser
@@ -67,13 +70,13 @@ def _conversions(definition: Hashable) -> list[tuple[str, Callable[[Any], Any], 
 
 
 def account(developer: Developer) -> dict[str, Any]:
-    """Return a developer account."""
-    return {
-        "id": developer.id,
-        "email": developer.email,
-        "created_at": iso8601(developer.created_at),
-        "plan": developer.plan,
-    }
+    """Return a developer's account."""
+    return shown(DeveloperAccount, developer)
+
+
+def audit_entry(found: AuditEntry) -> dict[str, Any]:
+    """Return an entry of the audit log."""
+    return shown(contract_audit.AuditEntry, found, details=json.loads(found.details))
 
 
 def project(found: Project) -> dict[str, Any]:

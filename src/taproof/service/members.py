@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from taproof.contract.audit import AuditAction
 from taproof.contract.member import Role
-from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Member, MemberInvitation
+from taproof.core.accounts import Actor, AuditEntry, Developer, Member, MemberInvitation
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (

@@ -13,8 +13,9 @@ from tests.databases import NOW
 from tests.giving_bots import give_bot
 from tests.storage.conformance.test_protocol import PARTS
 
+from taproof.contract.account import Plan
 from taproof.contract.member import Role
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation, Plan
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation
 from taproof.core.clock import DAY
 from taproof.core.errors import InsufficientRole, InvalidAccessToken, LastOwner, ProjectsNeedOwner, SignedOut
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient

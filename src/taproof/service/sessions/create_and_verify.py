@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from taproof.contract.account import Plan
 from taproof.contract.session import SignInStatus
-from taproof.core.accounts import Plan
 from taproof.core.clock import Clock
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.encryption import Encryptor, associated_data_of
