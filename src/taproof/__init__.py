@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from taproof.contract.access_token import AccessToken, CreatedAccessToken
     from taproof.contract.account import Account, Usage
+    from taproof.contract.analytics import Analytics, AnalyticsDay, AnalyticsFunnel, ProjectName
     from taproof.contract.audit import AuditEntry
     from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient
     from taproof.contract.delivery import Delivery, DeliveryAttempt
@@ -45,12 +46,6 @@ if TYPE_CHECKING:
         ProofSignatureInvalid,
         ProofWrongProject,
         verify_proof,
-    )
-    from taproof.sdk.results import (
-        Analytics,
-        AnalyticsDay,
-        AnalyticsFunnel,
-        ProjectName,
     )
     from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult
     from taproof.sdk.webhook import (
@@ -136,6 +131,7 @@ _MODULES: Final = (
     "sdk.api_errors",
     "contract.access_token",
     "contract.account",
+    "contract.analytics",
     "contract.audit",
     "contract.client",
     "contract.delivery",
@@ -143,7 +139,6 @@ _MODULES: Final = (
     "contract.project",
     "contract.session",
     "contract.user",
-    "sdk.results",
     "sdk.session_calls",
     "sdk.client",
     "sdk.async_client",

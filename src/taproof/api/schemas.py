@@ -13,6 +13,7 @@ from taproof.api.models import answer_model, described_as, list_model, request_m
 from taproof.contract import project as contract
 from taproof.contract.access_token import AccessToken, CreatedAccessToken, NewAccessToken
 from taproof.contract.account import Account, Usage
+from taproof.contract.analytics import Analytics, AnalyticsDay, AnalyticsFunnel, ProjectName
 from taproof.contract.audit import AuditEntry
 from taproof.contract.delivery import EVENT_ID, Delivery, DeliveryAttempt, WebhookTest
 from taproof.contract.fields import described
@@ -40,6 +41,15 @@ AccessTokenListAnswer: Final = list_model(
 )
 CreatedAccessTokenAnswer: Final = answer_model("CreatedAccessTokenAnswer", CreatedAccessToken)
 OwnAccountAnswer: Final = answer_model("OwnAccountAnswer", Account, models={Usage: answer_model("UsageAnswer", Usage)})
+AnalyticsAnswer: Final = answer_model(
+    "AnalyticsAnswer",
+    Analytics,
+    models={
+        AnalyticsDay: answer_model("DayAnswer", AnalyticsDay),
+        AnalyticsFunnel: answer_model("FunnelAnswer", AnalyticsFunnel),
+        ProjectName: answer_model("ProjectNameAnswer", ProjectName),
+    },
+)
 AuditPageAnswer: Final = list_model(
     "AuditPageAnswer",
     "A page of the audit log, newest entry first.",
@@ -70,52 +80,3 @@ class ErasedAnswer(BaseModel):
     """The user's data was erased."""
 
     erased: bool = Field(description="false: there was no data to erase.", examples=[True])
-
-
-class DayAnswer(BaseModel):
-    """The sessions that were started on one UTC day."""
-
-    date: Annotated[str, WithJsonSchema({"type": "string", "format": "date"})] = Field(examples=["2026-11-20"])
-    sessions: int
-    opened: int
-    confirmed: int
-    cancelled: int
-    expired: int
-    unique_users: int = Field(description="Distinct users who confirmed.")
-    reported: int = Field(description="Sessions that users reported as not theirs.")
-
-
-class FunnelAnswer(BaseModel):
-    """The number of sessions that reached each step; `confirmed` includes used sessions."""
-
-    requested: int
-    opened: int
-    confirmed: int
-    used: int
-    cancelled: int
-    expired: int
-    reported: int = Field(
-        description="Sessions that users reported as not theirs, before or after confirming. Each also counts towards "
-        "the steps that it reached."
-    )
-
-
-class ProjectNameAnswer(BaseModel):
-    """A project's id and name."""
-
-    id: ProjectId
-    name: str = Field(examples=["Acme Shop"])
-
-
-class AnalyticsAnswer(BaseModel):
-    """The sessions that were started in the window."""
-
-    total_sessions: int
-    confirmed_sessions: int
-    unique_users: int = Field(description="Distinct users who confirmed in the window.")
-    conversion_rate: float = Field(
-        description="The percentage of sessions that were confirmed, to one decimal.", examples=[87.5]
-    )
-    daily: list[DayAnswer] = Field(description="Every UTC day of the window, ending today.")
-    funnel: FunnelAnswer
-    projects: list[ProjectNameAnswer] = Field(description="All of the developer's projects.")

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, cast, get_origin
 
 from taproof.contract import access_token as contract_token
+from taproof.contract import analytics as contract_analytics
 from taproof.contract import audit as contract_audit
 from taproof.contract import client as contract_client
 from taproof.contract import delivery as contract_delivery
@@ -16,16 +17,18 @@ from taproof.contract import project as contract
 from taproof.contract import session as contract_session
 from taproof.contract import user as contract_user
 from taproof.contract.account import DeveloperAccount
+from taproof.contract.analytics import AnalyticsDay
 from taproof.contract.fields import described, required_kind
 from taproof.contract.project import TurnOffReason, WebhookTurnedOff
 from taproof.core.accounts import AccessToken, AuditEntry, Developer, Member
 from taproof.core.attempt_errors import attempt_error, attempt_sentence
-from taproof.core.clock import iso8601
+from taproof.core.clock import iso8601, iso_date
 from taproof.core.counts import ProjectUser
 from taproof.core.deliveries import Attempt
 from taproof.core.oidc.clients import OidcClient
 from taproof.core.projects import Project
 from taproof.core.sessions import Session
+from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
@@ -152,6 +155,22 @@ def access_token(found: AccessToken) -> dict[str, Any]:
 def created_access_token(created: CreatedAccessToken) -> dict[str, Any]:
     """Return a new access token with its plaintext."""
     return {**access_token(created.token), "access_token": created.plaintext}
+
+
+def analytics(found: Analytics) -> dict[str, Any]:
+    """Return the counts of a window of days."""
+    return shown(
+        contract_analytics.Analytics,
+        found,
+        total_sessions=found.totals["requested"],
+        confirmed_sessions=found.totals["confirmed"],
+        daily=[
+            shown(AnalyticsDay, each, date=iso_date(each.day), sessions=each.counts["requested"], **each.counts)
+            for each in found.daily
+        ],
+        funnel=found.totals,
+        projects=[{"id": project_id, "name": name} for project_id, name in found.projects],
+    )
 
 
 def _turned_off(found: Project) -> dict[str, Any] | None:
