@@ -6,9 +6,8 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from taproof.api.models import answer_model, described_as, list_model, request_model
-from taproof.api.parameters import Caller, Writer, json_body
-from taproof.api.schemas import DeletedAnswer, ProjectId
+from taproof.api.models import DeletedAnswer, answer_model, described_as, list_model, request_model
+from taproof.api.parameters import Caller, ProjectId, Writer, json_body
 from taproof.contract.client import CLIENT_ID, ChangedOidcClient, ClientSecret, ClientUpdate, OidcClient
 from taproof.contract.fields import described
 from taproof.core.oidc.clients import client_changes

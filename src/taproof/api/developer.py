@@ -17,23 +17,33 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
-from taproof.api import parameters, schemas
+from taproof.api import parameters
 from taproof.api.clients import ClientEndpoints
 from taproof.api.members import MemberEndpoints
+from taproof.api.models import DeletedAnswer, answer_model, list_model, request_model
 from taproof.api.parameters import (
+    AccessTokenId,
     AuditedProject,
     Caller,
     Cursor,
+    DeliveryId,
     Limit,
     OneProject,
+    ProjectId,
+    SessionId,
     Writer,
     answer_invalid_parameters,
     json_body,
 )
 from taproof.api.projects import ENCODE, WEBHOOKS_TAG, ProjectEndpoints
 from taproof.api.users import UserEndpoints
-from taproof.contract.delivery import DeliveryState, EventType
-from taproof.contract.session import SignInStatus
+from taproof.contract.access_token import AccessToken, CreatedAccessToken, NewAccessToken
+from taproof.contract.account import Account, Usage
+from taproof.contract.analytics import Analytics, AnalyticsDay, AnalyticsFunnel, ProjectName
+from taproof.contract.audit import AuditEntry
+from taproof.contract.delivery import Delivery, DeliveryAttempt, DeliveryState, EventType, WebhookTest
+from taproof.contract.fields import described
+from taproof.contract.session import Session, SignInStatus
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import InvalidAccessToken
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
@@ -47,6 +57,43 @@ from taproof.service.use_cases import UseCases
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
 """The calls needed to revoke a stolen token: see `http/limits/developers.py`."""
+
+CreateAccessToken: Final = request_model(
+    "CreateAccessToken", "A new access token.", described(NewAccessToken), required=["name"]
+)
+AccessTokenAnswer: Final = answer_model("AccessTokenAnswer", AccessToken)
+AccessTokenListAnswer: Final = list_model(
+    "AccessTokenListAnswer", "All of a developer's access tokens, newest first.", "tokens", AccessTokenAnswer
+)
+CreatedAccessTokenAnswer: Final = answer_model("CreatedAccessTokenAnswer", CreatedAccessToken)
+OwnAccountAnswer: Final = answer_model("OwnAccountAnswer", Account, models={Usage: answer_model("UsageAnswer", Usage)})
+AnalyticsAnswer: Final = answer_model(
+    "AnalyticsAnswer",
+    Analytics,
+    models={
+        AnalyticsDay: answer_model("DayAnswer", AnalyticsDay),
+        AnalyticsFunnel: answer_model("FunnelAnswer", AnalyticsFunnel),
+        ProjectName: answer_model("ProjectNameAnswer", ProjectName),
+    },
+)
+AuditPageAnswer: Final = list_model(
+    "AuditPageAnswer",
+    "A page of the audit log, newest entry first.",
+    "entries",
+    answer_model("AuditEntryAnswer", AuditEntry),
+    in_pages=True,
+)
+SendWebhookTest: Final = request_model("SendWebhookTest", "A webhook test.", described(WebhookTest))
+DeliveryAnswer: Final = answer_model(
+    "DeliveryAnswer", Delivery, models={DeliveryAttempt: answer_model("AttemptAnswer", DeliveryAttempt)}
+)
+DeliveryPageAnswer: Final = list_model(
+    "DeliveryPageAnswer", "A page of deliveries, newest event first.", "deliveries", DeliveryAnswer, in_pages=True
+)
+SessionAnswer: Final = answer_model("SessionAnswer", Session)
+SessionPageAnswer: Final = list_model(
+    "SessionPageAnswer", "A page of sessions, newest first.", "sessions", SessionAnswer, in_pages=True
+)
 
 
 class DeveloperApi:
@@ -132,8 +179,8 @@ class DeveloperApi:
     async def send_webhook_test(
         self,
         writer: Writer,
-        project_id: schemas.ProjectId,
-        body: Annotated[dict[str, Any], json_body(schemas.SendWebhookTest, may_be_empty=True)],
+        project_id: ProjectId,
+        body: Annotated[dict[str, Any], json_body(SendWebhookTest, may_be_empty=True)],
     ) -> dict[str, Any]:
         """Send one test event to the webhook URL, without retries, and return the delivery. The body is optional.
 
@@ -144,7 +191,7 @@ class DeveloperApi:
     async def list_deliveries(
         self,
         caller: Caller,
-        project_id: schemas.ProjectId,
+        project_id: ProjectId,
         *,
         event: Annotated[EventType | None, Query(description="Return only events of this type.")] = None,
         status: Annotated[DeliveryState | None, Query(description="Return only deliveries with this status.")] = None,
@@ -165,11 +212,11 @@ class DeveloperApi:
                 await asyncio.sleep(0)  # Each can have 50 attempts: let other tasks run in between.
         return _json_answer(f'{{"deliveries":[{",".join(found)}],"next_cursor":{json.dumps(page.next_cursor)}}}')
 
-    async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> dict[str, Any]:
+    async def read_delivery(self, caller: Caller, delivery_id: DeliveryId) -> dict[str, Any]:
         """Return one webhook delivery with its latest 50 attempts, in the same form as in the list."""
         return json_fields.delivery(await self._deliveries.read_delivery(caller, delivery_id))
 
-    async def resend_delivery(self, writer: Writer, delivery_id: schemas.DeliveryId) -> dict[str, Any]:
+    async def resend_delivery(self, writer: Writer, delivery_id: DeliveryId) -> dict[str, Any]:
         """Send an event again now, with all retries, regardless of its status. Takes no body.
 
         An event that is being sent now is left unchanged.
@@ -202,7 +249,7 @@ class DeveloperApi:
             )
         return {"sessions": [json_fields.session(each) for each in page.sessions], "next_cursor": page.next_cursor}
 
-    async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> dict[str, Any]:
+    async def read_session(self, caller: Caller, session_id: SessionId) -> dict[str, Any]:
         """Return one session, in the same form as in the list."""
         async with self._across_projects(caller):
             return json_fields.session(await self._session_reader.read_session(caller, session_id))
@@ -221,7 +268,7 @@ class DeveloperApi:
         return {"tokens": [json_fields.access_token(token) for token in found]}
 
     async def create_access_token(
-        self, writer: Writer, body: Annotated[dict[str, Any], json_body(schemas.CreateAccessToken)]
+        self, writer: Writer, body: Annotated[dict[str, Any], json_body(CreateAccessToken)]
     ) -> dict[str, Any]:
         """Create another access token for your account. Keep it: it is shown only once.
 
@@ -236,18 +283,18 @@ class DeveloperApi:
     async def delete_access_token(
         self,
         writer: Writer,
-        token_id: schemas.AccessTokenId,
+        token_id: AccessTokenId,
         created: Annotated[
             Literal["revoke", "keep"],
             Query(description="Revoke or keep the access tokens that were created with it, directly or indirectly."),
         ] = "revoke",
-    ) -> schemas.DeletedAnswer:
+    ) -> DeletedAnswer:
         """Revoke an access token immediately and permanently. By default, tokens created with it are revoked too.
 
         A token needs no scope to revoke itself.
         """
         await self._developers.delete_access_token(writer, token_id, keep_created=created == "keep")
-        return schemas.DeletedAnswer(deleted=True)
+        return DeletedAnswer(deleted=True)
 
     async def list_audit_entries(
         self, caller: Caller, project_id: AuditedProject = None, *, limit: Limit = 50, cursor: Cursor = None
@@ -292,7 +339,7 @@ class DeveloperApi:
                 **options,
             )
 
-        add("Account", "GET", "/me", self.read_account, answer=schemas.OwnAccountAnswer)
+        add("Account", "GET", "/me", self.read_account, answer=OwnAccountAnswer)
         self._project_endpoints.add_routes(add)
         self._members.add_routes(add)
         self._users.add_routes(add)
@@ -303,27 +350,27 @@ class DeveloperApi:
             "POST",
             f"{project}/webhook-test",
             self.send_webhook_test,
-            schemas.SendWebhookTest,
-            answer=schemas.DeliveryAnswer,
+            SendWebhookTest,
+            answer=DeliveryAnswer,
             body_required=False,
         )
-        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)
-        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, answer=schemas.DeliveryAnswer)
-        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, answer=schemas.DeliveryAnswer)
-        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, answer=schemas.SessionPageAnswer)
-        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, answer=schemas.SessionAnswer)
-        add("Sessions and analytics", "GET", "/analytics", self.read_analytics, answer=schemas.AnalyticsAnswer)
-        add("Access tokens", "GET", "/tokens", self.list_access_tokens, answer=schemas.AccessTokenListAnswer)
+        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=DeliveryPageAnswer)
+        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, answer=DeliveryAnswer)
+        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, answer=DeliveryAnswer)
+        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, answer=SessionPageAnswer)
+        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, answer=SessionAnswer)
+        add("Sessions and analytics", "GET", "/analytics", self.read_analytics, answer=AnalyticsAnswer)
+        add("Access tokens", "GET", "/tokens", self.list_access_tokens, answer=AccessTokenListAnswer)
         add(
             "Access tokens",
             "POST",
             "/tokens",
             self.create_access_token,
-            schemas.CreateAccessToken,
-            answer=schemas.CreatedAccessTokenAnswer,
+            CreateAccessToken,
+            answer=CreatedAccessTokenAnswer,
         )
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
-        add("Audit log", "GET", "/audit", self.list_audit_entries, answer=schemas.AuditPageAnswer)
+        add("Audit log", "GET", "/audit", self.list_audit_entries, answer=AuditPageAnswer)
 
 
 def _json_answer(text: str) -> Response:

@@ -6,10 +6,9 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from taproof.api.models import answer_model, described_as, list_model, request_model
-from taproof.api.parameters import Caller, Writer, json_body
+from taproof.api.models import DeletedAnswer, answer_model, described_as, list_model, request_model
+from taproof.api.parameters import Caller, ProjectId, Writer, json_body
 from taproof.api.projects import ProjectAnswer
-from taproof.api.schemas import DeletedAnswer, ProjectId
 from taproof.contract.fields import described
 from taproof.contract.member import (
     INVITATION_ID,

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic import Field as JsonField
 
-from taproof.contract.fields import NEXT_CURSOR, UNSET, Described, Field, described, required_kind
+from taproof.contract.fields import NEXT_CURSOR, TIME, UNSET, Described, Field, described, required_kind
 
-_TIME: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+DATE_TIME: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 _DATE: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date"})]
 Models = Mapping[Any, type[BaseModel]]
 """The models of dataclasses that are the values of fields."""
@@ -26,6 +26,12 @@ class StrictRequest(BaseModel):
     """A request body that refuses unknown fields and type conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DeletedAnswer(BaseModel):
+    """The object was deleted."""
+
+    deleted: Literal[True]
 
 
 def answer_model(name: str, definition: type, *settings: type, models: Models | None = None) -> type[BaseModel]:
@@ -95,6 +101,10 @@ def described_as(field: Field, **options: Any) -> Any:
     )
 
 
+Time = Annotated[str, DATE_TIME, described_as(TIME)]
+"""A time in an answer."""
+
+
 def _json_kind(kind: Any, models: Models) -> Any:
     """Return the type of a value in JSON."""
     origin, arguments = get_origin(kind), get_args(kind)
@@ -107,7 +117,7 @@ def _json_kind(kind: Any, models: Models) -> Any:
     if origin in {dict, Mapping}:
         return dict[str, Any]
     if kind is datetime:
-        return _TIME
+        return Annotated[str, DATE_TIME]
     if kind is date:
         return _DATE
     return models[kind] if dataclasses.is_dataclass(kind) else kind

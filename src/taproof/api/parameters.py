@@ -7,7 +7,11 @@ from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
-from taproof.api import schemas
+from taproof.api.models import DATE_TIME, described_as
+from taproof.contract.access_token import ACCESS_TOKEN_ID
+from taproof.contract.delivery import EVENT_ID
+from taproof.contract.project import PROJECT_ID
+from taproof.contract.session import SESSION_ID
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import InvalidRequest
 from taproof.http.body import read_json_object
@@ -70,7 +74,10 @@ def _window(value: str) -> int | str:
     return {"7": 7, "30": 30, "90": 90}.get(value, value)
 
 
-_INSTANT: Final = WithJsonSchema({"type": "string", "format": "date-time"})
+ProjectId = Annotated[str, described_as(PROJECT_ID)]
+SessionId = Annotated[str, described_as(SESSION_ID)]
+DeliveryId = Annotated[str, described_as(EVENT_ID)]
+AccessTokenId = Annotated[str, described_as(ACCESS_TOKEN_ID)]
 _MESSENGER_ID: Final = WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"})
 Caller = Annotated[Developer, Depends(_caller)]
 """The authenticated developer. The access token needs the scope `read`."""
@@ -89,19 +96,19 @@ Days = Annotated[
     Query(description="The number of UTC days, ending today."),
 ]
 OneProject = Annotated[
-    schemas.ProjectId | None,
+    ProjectId | None,
     Query(description="Return only data of this project. Default: all of your projects."),
 ]
 AuditedProject = Annotated[
-    schemas.ProjectId | None,
+    ProjectId | None,
     Query(description="Return the entries of all developers about this project. Default: your own entries."),
 ]
 Since = Annotated[
-    Annotated[int, BeforeValidator(partial(read_instant, field="since")), _INSTANT] | None,
+    Annotated[int, BeforeValidator(partial(read_instant, field="since")), DATE_TIME] | None,
     Query(description="Return only sessions started at this time or later. In a URL, write + as %2B."),
 ]
 Until = Annotated[
-    Annotated[int, BeforeValidator(partial(read_instant, field="until")), _INSTANT] | None,
+    Annotated[int, BeforeValidator(partial(read_instant, field="until")), DATE_TIME] | None,
     Query(description="Return only sessions started before this time."),
 ]
 MessengerId = Annotated[

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import Request, Response
 
-from taproof.api.models import answer_model, list_model, request_model
-from taproof.api.parameters import Caller, Writer, json_body
-from taproof.api.schemas import DeletedAnswer, ProjectId
+from taproof.api.models import DeletedAnswer, answer_model, list_model, request_model
+from taproof.api.parameters import Caller, ProjectId, Writer, json_body
 from taproof.contract.fields import described
 from taproof.contract.project import (
     CreatedProject,

@@ -1,6 +1,6 @@
 """The developer endpoints of users: the list per project, and the export and erasure of one user's data.
 
-`developer.py` authenticates each request and registers the routes. The models follow the rules in `schemas.py`.
+`developer.py` authenticates each request and registers the routes.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,8 @@ from typing import Any, Final
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
-from taproof.api.models import answer_model, list_model
-from taproof.api.parameters import Caller, Cursor, Limit, UserId, Writer
-from taproof.api.schemas import ErasedAnswer, ProjectId, Time
+from taproof.api.models import Time, answer_model, list_model
+from taproof.api.parameters import Caller, Cursor, Limit, ProjectId, UserId, Writer
 from taproof.contract.user import ProjectUser
 from taproof.core.accounts import Developer
 from taproof.http.download import Download, joined
@@ -68,6 +67,12 @@ class UserExportAnswer(BaseModel):
         description="The days on which the user signed in, by project. The newest one has the name and the number.",
         examples=[[{"day": "2026-11-20", "project_id": "proj_4Qm8ZtLw1Xc7Rb9Nd2KfVs", "sign_ins": 12}]],
     )
+
+
+class ErasedAnswer(BaseModel):
+    """The user's data was erased."""
+
+    erased: bool = Field(description="false: there was no data to erase.", examples=[True])
 
 
 class UserEndpoints:
