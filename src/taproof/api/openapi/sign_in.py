@@ -2,24 +2,53 @@
 
 from typing import Any, Final, get_args
 
+from taproof.api.openapi.failures import ErrorClass
 from taproof.api.openapi.operation import post_operation
 from taproof.contract.session import SignInStatus
+from taproof.core import errors
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
 from taproof.core.return_code import RETURN_CODE_PATTERN
 from taproof.core.return_url import RETURN_URL_LENGTH
 from taproof.core.sessions import Hint
 
-_SIGN_IN_FAILURES: Final = {
-    "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
-    "verify_public": ("BadRead", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
-    "verify": ("BadRead", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "cancel_public": ("BadCancel", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "cancel": ("BadRequest", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "mini_app_public": ("BadMiniApp", "PublicAccessDisabled", "ProjectNotFound", "StoreUnavailable"),
-    "mini_app": ("BadMiniApp", "InvalidSecretKey", "ProjectNotFound", "StoreUnavailable"),
+_START_ERRORS: Final = (
+    errors.ProjectPaused,
+    errors.OriginNotAllowed,
+    errors.ReturnUrlNotAllowed,
+    errors.SameDeviceRequired,
+    errors.BotBroken,
+    errors.PlanLimitReached,
+    errors.ProjectNotFound,
+    errors.StoreUnavailable,
+    errors.MessengerUnavailable,
+)
+_MINI_APP_ERRORS: Final = (
+    errors.ProjectPaused,
+    errors.OriginNotAllowed,
+    errors.BotBroken,
+    errors.PlanLimitReached,
+    errors.ProjectBotNeeded,
+    errors.PhoneNeeded,
+    errors.InitDataInvalid,
+    errors.InitDataExpired,
+    errors.InitDataUsed,
+    errors.SignInBlocked,
+    errors.ProjectNotFound,
+    errors.StoreUnavailable,
+)
+_READ_ERRORS: Final = (errors.ProjectNotFound, errors.SessionNotFound, errors.StoreUnavailable)
+_ERRORS: Final[dict[str, tuple[ErrorClass, ...]]] = {
+    "generate_public": _START_ERRORS,
+    "generate": _START_ERRORS,
+    "verify_public": (errors.CodeVerifierMissing, *_READ_ERRORS),
+    "verify": (errors.CodeVerifierMissing, *_READ_ERRORS),
+    "cancel_public": (errors.CodeChallengeRequired, errors.CodeVerifierMissing, *_READ_ERRORS),
+    "cancel": _READ_ERRORS,
+    "mini_app_public": _MINI_APP_ERRORS,
+    "mini_app": _MINI_APP_ERRORS,
 }
+"""The errors of each endpoint, without those of its credential."""
 
 PROJECT_ID: Final = {
     "type": "string",
@@ -247,6 +276,7 @@ _ANSWERS: Final = {
 
 def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
     answer = _ANSWERS[verb.removesuffix("_public")]
+    is_public = verb.endswith("_public")
     return post_operation(
         "Sign-in",
         verb,
@@ -255,8 +285,8 @@ def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]
         fields,
         required=[name for name, field in fields.items() if field not in _OPTIONAL],
         answer=answer,
-        failed=_SIGN_IN_FAILURES[verb],
-        secured_with=None if verb.endswith("_public") else "secretKey",
+        failed=(errors.PublicAccessDisabled if is_public else errors.InvalidSecretKey, *_ERRORS[verb]),
+        secured_with=None if is_public else "secretKey",
         headers=_RATE_LIMIT_FIELDS if answer in {"CreatedSession", "Confirmed"} else None,
     )
 
