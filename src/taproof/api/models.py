@@ -101,6 +101,12 @@ def described_as(field: Field, **options: Any) -> Any:
     )
 
 
+def text_schema(field: Field, **changes: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a text, for what pydantic does not describe."""
+    schema = {"type": "string", **(field.limits or {}), "description": field.sentences, "examples": [field.example]}
+    return schema | changes
+
+
 Time = Annotated[str, DATE_TIME, described_as(TIME)]
 """A time in an answer."""
 

@@ -1,5 +1,6 @@
 """Describes the fields of public resources, and walks the descriptions."""
 
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -73,6 +74,11 @@ class Field:
     def sentences(self) -> str:
         """The text, and the release that added the field unless that is the first one."""
         return self.text if self.since == FIRST_RELEASE else f"{self.text} Since {self.since}.".lstrip()
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern of the limits of a text, compiled."""
+        return re.compile((self.limits or {})["pattern"])
 
 
 TIME: Final = Field("UTC, with milliseconds.", example="2026-11-20T22:44:03.127Z")

@@ -13,6 +13,11 @@ SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 SESSION_ID: Final = Field(
     "The session's id.", example="sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz", limits={"pattern": "^sess_[A-Za-z0-9]{27}$"}
 )
+PHONE: Final = Field(
+    "In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
+    example="+4915123456789",
+    limits={"pattern": r"^\+[1-9][0-9]{4,14}$"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +35,7 @@ class Session:
     messenger_username: Annotated[
         str | None, Field('null until the user confirms; after that, "" if the user has none.', example="ada")
     ]
-    messenger_phone: Annotated[
-        str | None,
-        Field(
-            "In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
-            example="+4915123456789",
-        ),
-    ] = field(default=None, repr=False)
+    messenger_phone: Annotated[str | None, PHONE] = field(default=None, repr=False)
     status: Annotated[SignInStatus, Field(example="used")]
     created_at: Annotated[datetime, TIME]
     confirmed_at: Annotated[datetime | None, Field("null until the user confirms.")]

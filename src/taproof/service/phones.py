@@ -1,11 +1,12 @@
 """Phone numbers as they are stored: in E.164 format (ITU-T), such as +4915123456789."""
 
-import re
 from typing import Final
 
 import phonenumbers
 
-_E164: Final = re.compile(r"\+[1-9][0-9]{4,14}")
+from taproof.contract.session import PHONE
+
+_E164: Final = PHONE.pattern
 
 
 def e164_number(text: str) -> str | None:

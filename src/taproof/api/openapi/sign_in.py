@@ -2,8 +2,11 @@
 
 from typing import Any, Final, get_args
 
+from taproof.api.models import text_schema
 from taproof.api.openapi.failures import ErrorClass
 from taproof.api.openapi.operation import post_operation
+from taproof.contract import project as contract
+from taproof.contract import session as contract_session
 from taproof.contract.session import SignInStatus
 from taproof.core import errors
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
@@ -50,12 +53,7 @@ _ERRORS: Final[dict[str, tuple[ErrorClass, ...]]] = {
 }
 """The errors of each endpoint, without those of its credential."""
 
-PROJECT_ID: Final = {
-    "type": "string",
-    "pattern": "^proj_[A-Za-z0-9]{16,40}$",
-    "description": "The project's id.",
-    "examples": ["proj_4KsdT0aQm2vXc81LpZwEyB"],
-}
+PROJECT_ID: Final = text_schema(contract.PROJECT_ID)
 _OPTIONAL_PROJECT_ID: Final = {
     **PROJECT_ID,
     "description": "Not needed, because the secret key identifies the project; if sent, it must be that project's id.",
@@ -145,12 +143,7 @@ _BINDING: Final = {
     "code_challenge_method": _CODE_CHALLENGE_METHOD,
     "return_url": _RETURN_URL,
 }
-PHONE: Final = {
-    "type": "string",
-    "pattern": "^\\+[1-9][0-9]{4,14}$",
-    "description": "In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
-    "examples": ["+4915123456789"],
-}
+PHONE: Final = text_schema(contract_session.PHONE)
 TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
 
 SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
