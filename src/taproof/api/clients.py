@@ -81,9 +81,9 @@ class ClientEndpoints:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         clients = "/projects/{project_id}/clients"
         client = f"{clients}/{{client_id}}"
-        add(TAG, "GET", clients, self.list_clients, answer=ClientListAnswer)
-        add(TAG, "POST", clients, self.create_client, CreateClient, answer=ClientWithSecretAnswer)
-        add(TAG, "GET", client, self.read_client, answer=ClientAnswer)
-        add(TAG, "PATCH", client, self.update_client, UpdateClient, answer=ClientWithSecretAnswer)
+        add(TAG, "GET", clients, self.list_clients, ClientListAnswer)
+        add(TAG, "POST", clients, self.create_client, ClientWithSecretAnswer)
+        add(TAG, "GET", client, self.read_client, ClientAnswer)
+        add(TAG, "PATCH", client, self.update_client, ClientWithSecretAnswer)
         add(TAG, "DELETE", client, self.delete_client)
-        add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, answer=ClientSecretAnswer)
+        add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, ClientSecretAnswer)

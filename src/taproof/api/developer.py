@@ -33,6 +33,7 @@ from taproof.api.parameters import (
     SessionId,
     Writer,
     answer_invalid_parameters,
+    body_of,
     json_body,
 )
 from taproof.api.projects import ENCODE, WEBHOOKS_TAG, ProjectEndpoints
@@ -313,17 +314,12 @@ class DeveloperApi:
         """Register every endpoint at its path."""
 
         def add(
-            tag: str,
-            method: str,
-            path: str,
-            endpoint: Callable[..., Any],
-            body: type[BaseModel] | None = None,
-            *,
-            answer: type[BaseModel] | None = None,
-            body_required: bool = True,
+            tag: str, method: str, path: str, endpoint: Callable[..., Any], answer: type[BaseModel] | None = None
         ) -> None:
-            content = {"application/json": {"schema": body.model_json_schema()}} if body else {}
             options: dict[str, Any] = {} if answer is None else {"response_model": answer}
+            if body := body_of(endpoint):
+                content = {"application/json": {"schema": body.model.model_json_schema()}}
+                options["openapi_extra"] = {"requestBody": {"required": not body.may_be_empty, "content": content}}
             app.add_api_route(
                 PREFIX + path,
                 # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
@@ -335,42 +331,26 @@ class DeveloperApi:
                 operation_id=endpoint.__name__,
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
                 response_model_exclude_unset=True,  # Some responses omit a field, such as messenger_phone.
-                openapi_extra={"requestBody": {"required": body_required, "content": content}} if body else None,
                 **options,
             )
 
-        add("Account", "GET", "/me", self.read_account, answer=OwnAccountAnswer)
+        add("Account", "GET", "/me", self.read_account, OwnAccountAnswer)
         self._project_endpoints.add_routes(add)
         self._members.add_routes(add)
         self._users.add_routes(add)
         self._clients.add_routes(add)
         webhooks, project = WEBHOOKS_TAG, "/projects/{project_id}"
-        add(
-            webhooks,
-            "POST",
-            f"{project}/webhook-test",
-            self.send_webhook_test,
-            SendWebhookTest,
-            answer=DeliveryAnswer,
-            body_required=False,
-        )
-        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=DeliveryPageAnswer)
-        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, answer=DeliveryAnswer)
-        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, answer=DeliveryAnswer)
-        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, answer=SessionPageAnswer)
-        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, answer=SessionAnswer)
-        add("Sessions and analytics", "GET", "/analytics", self.read_analytics, answer=AnalyticsAnswer)
-        add("Access tokens", "GET", "/tokens", self.list_access_tokens, answer=AccessTokenListAnswer)
-        add(
-            "Access tokens",
-            "POST",
-            "/tokens",
-            self.create_access_token,
-            CreateAccessToken,
-            answer=CreatedAccessTokenAnswer,
-        )
+        add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test, DeliveryAnswer)
+        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, DeliveryPageAnswer)
+        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, DeliveryAnswer)
+        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, DeliveryAnswer)
+        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, SessionPageAnswer)
+        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, SessionAnswer)
+        add("Sessions and analytics", "GET", "/analytics", self.read_analytics, AnalyticsAnswer)
+        add("Access tokens", "GET", "/tokens", self.list_access_tokens, AccessTokenListAnswer)
+        add("Access tokens", "POST", "/tokens", self.create_access_token, CreatedAccessTokenAnswer)
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
-        add("Audit log", "GET", "/audit", self.list_audit_entries, answer=AuditPageAnswer)
+        add("Audit log", "GET", "/audit", self.list_audit_entries, AuditPageAnswer)
 
 
 def _json_answer(text: str) -> Response:

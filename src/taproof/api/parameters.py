@@ -1,5 +1,8 @@
 """Read the caller, the body and the parameters of a request to the developer API."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, cast
 
@@ -34,23 +37,37 @@ async def _caller(request: Request) -> Developer:
     return actor.developer
 
 
-def json_body(model: type[BaseModel], *, may_be_empty: bool = False) -> Any:
-    """Make a dependency that returns the fields of the body that were sent, and the defaults of the others.
+@dataclass(frozen=True)
+class JsonBody:
+    """A dependency that returns the fields of the body that were sent, and the defaults of the others.
 
     FastAPI itself would read the body before authentication.
     """
 
-    async def read(request: Request) -> dict[str, Any]:
-        document = await read_json_object(request.scope, request.receive, may_be_empty=may_be_empty)
+    model: type[BaseModel]
+    may_be_empty: bool
+
+    async def __call__(self, request: Request) -> dict[str, Any]:
+        """Read the body of a request."""
+        document = await read_json_object(request.scope, request.receive, may_be_empty=self.may_be_empty)
         # Authenticate again: the token can have been revoked while the body was being received.
         await request.state.authenticate()
         try:
-            fields = model.model_validate(document).model_dump()
+            fields = self.model.model_validate(document).model_dump()
         except ValidationError as error:
             raise InvalidRequest(validation_sentence(error.errors(include_url=False))) from None
         return {name: value for name, value in fields.items() if value is not None}
 
-    return Depends(read)
+
+def json_body(model: type[BaseModel], *, may_be_empty: bool = False) -> Any:
+    """Mark the parameter of an endpoint that receives the body; `add` in `developer.py` documents it."""
+    return Depends(JsonBody(model, may_be_empty))
+
+
+def body_of(endpoint: Callable[..., Any]) -> JsonBody | None:
+    """Return the body that an endpoint reads; None if it has no body."""
+    parameter = inspect.signature(endpoint).parameters.get("body")
+    return None if parameter is None else cast("JsonBody", parameter.annotation.__metadata__[0].dependency)
 
 
 def answer_invalid_parameters(app: FastAPI) -> None:

@@ -165,20 +165,12 @@ class ProjectEndpoints:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         projects, project = "/projects", "/projects/{project_id}"
         secret = f"{project}/webhook-secret"
-        add(TAG, "GET", projects, self.list_projects, answer=ProjectListAnswer)
-        add(TAG, "POST", projects, self.create_project, CreateProject, answer=CreatedProjectAnswer)
-        add(TAG, "GET", project, self.read_project, answer=ProjectAnswer)
-        add(TAG, "PATCH", project, self.update_project, UpdateProject, answer=ProjectAnswer)
+        add(TAG, "GET", projects, self.list_projects, ProjectListAnswer)
+        add(TAG, "POST", projects, self.create_project, CreatedProjectAnswer)
+        add(TAG, "GET", project, self.read_project, ProjectAnswer)
+        add(TAG, "PATCH", project, self.update_project, ProjectAnswer)
         add(TAG, "DELETE", project, self.delete_project)
-        add(TAG, "POST", f"{project}/regenerate", self.regenerate_secrets, answer=SecretsAnswer)
-        add(WEBHOOKS_TAG, "GET", secret, self.read_webhook_secret, answer=RotationAnswer)
-        add(
-            WEBHOOKS_TAG,
-            "POST",
-            f"{secret}/rotate",
-            self.rotate_webhook_secret,
-            RotateWebhookSecret,
-            answer=RotationAnswer,
-            body_required=False,
-        )
-        add(WEBHOOKS_TAG, "POST", f"{secret}/promote", self.promote_webhook_secret, answer=RotationAnswer)
+        add(TAG, "POST", f"{project}/regenerate", self.regenerate_secrets, SecretsAnswer)
+        add(WEBHOOKS_TAG, "GET", secret, self.read_webhook_secret, RotationAnswer)
+        add(WEBHOOKS_TAG, "POST", f"{secret}/rotate", self.rotate_webhook_secret, RotationAnswer)
+        add(WEBHOOKS_TAG, "POST", f"{secret}/promote", self.promote_webhook_secret, RotationAnswer)

@@ -129,6 +129,6 @@ class UserEndpoints:
 
     def add_routes(self, add: Callable[..., None]) -> None:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
-        add(TAG, "GET", "/projects/{project_id}/users", self.list_users, answer=UserPageAnswer)
-        add(TAG, "GET", "/users/{messenger_id}", self.export_user, answer=UserExportAnswer)
+        add(TAG, "GET", "/projects/{project_id}/users", self.list_users, UserPageAnswer)
+        add(TAG, "GET", "/users/{messenger_id}", self.export_user, UserExportAnswer)
         add(TAG, "DELETE", "/users/{messenger_id}", self.erase_user)

@@ -41,16 +41,11 @@ class VerifyResult:
 
     def to_answer(self) -> dict[str, Any]:
         """Return the response of verify: only the status, or also everything that was confirmed."""
-        identity = self.identity
-        if identity is None or self.confirmed_at is None:
+        if self.identity is None or self.confirmed_at is None:
             return {"status": self.status}
-        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
         return {
             "status": self.status,
-            "messenger_id": identity.messenger_id,
-            "messenger_name": identity.messenger_name,
-            "messenger_username": identity.messenger_username or None,
-            **phone,
+            **self.identity.to_fields(),
             "confirmed_at": iso8601(self.confirmed_at),
             "proof": self.proof,
         }
