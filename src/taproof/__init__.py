@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         WebhookSecret,
         WebhookTurnedOff,
     )
-    from taproof.contract.session import Session, SignInStatus
+    from taproof.contract.session import MessengerUser, Session, SignInStatus
     from taproof.contract.user import ProjectUser
     from taproof.sdk.api_errors import (
         AuthenticationFailed,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         ProofWrongProject,
         verify_proof,
     )
-    from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult
+    from taproof.sdk.session_calls import SignIn, SignInResult
     from taproof.sdk.webhook import (
         WebhookError,
         WebhookEvent,

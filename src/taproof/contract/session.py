@@ -42,3 +42,37 @@ class Session:
     reported_at: Annotated[
         datetime | None, Field('The time at which the user tapped "This wasn\'t me"; null if they have not.')
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessengerUser:
+    """The user who tapped Confirm.
+
+    The phone number is omitted from `repr`.
+    """
+
+    messenger_id: Annotated[str, Field(example="123456789")]
+    messenger_name: Annotated[str, Field(example="Ada Lovelace")]
+    messenger_username: Annotated[
+        str | None,
+        Field('null if the user has none; the proof and GET /dev/sessions have "" instead.', example="ada"),
+    ]
+    messenger_phone: Annotated[str | None, PHONE] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmedSession(MessengerUser):
+    """The only response with the user's identity and proof. Later calls return used.
+
+    The phone number and the proof are omitted from `repr`.
+    """
+
+    status: Literal["confirmed"]
+    confirmed_at: Annotated[datetime, TIME]
+    proof: Annotated[
+        str,
+        Field(
+            "A JWT, HS256, valid for 5 minutes. Check it on your server with the webhook secret.",
+            example="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…",
+        ),
+    ] = field(repr=False)

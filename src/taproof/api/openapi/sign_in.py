@@ -2,7 +2,7 @@
 
 from typing import Any, Final, get_args
 
-from taproof.api.models import text_schema
+from taproof.api.models import answer_model, text_schema
 from taproof.api.openapi.failures import ErrorClass
 from taproof.api.openapi.operation import post_operation
 from taproof.contract import project as contract
@@ -204,29 +204,7 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
         "required": ["status"],
         "additionalProperties": False,
     },
-    "Confirmed": {
-        "type": "object",
-        "description": "The only response with the user's identity and proof. Later calls return used. Only a client "
-        "with the code_verifier can get this response again, for 60 seconds.",
-        "properties": {
-            "status": {"const": "confirmed"},
-            "messenger_id": {"type": "string", "examples": ["123456789"]},
-            "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
-            "messenger_username": {
-                "type": ["string", "null"],
-                "description": 'null if the user has none; the proof and GET /dev/sessions have "" instead.',
-                "examples": ["ada"],
-            },
-            "messenger_phone": PHONE,
-            "confirmed_at": TIME,
-            "proof": {
-                "type": "string",
-                "description": "A JWT, HS256, valid for 5 minutes. Check it on your server with the webhook secret.",
-                "examples": ["eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"],
-            },
-        },
-        "required": ["status", "messenger_id", "messenger_name", "messenger_username", "confirmed_at", "proof"],
-    },
+    "Confirmed": answer_model("Confirmed", contract_session.ConfirmedSession).model_json_schema(),
     "Cancellation": {
         "type": "object",
         "description": "The session's status. cancelled: this call, an earlier one or the user has cancelled it. Any "
