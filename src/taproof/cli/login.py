@@ -34,7 +34,7 @@ _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _SESSION_TOKEN: Final = re.compile(r"\?start=([A-Za-z0-9_-]{43})\Z")
 _DAY: Final = 86_400
 """Seconds."""
-_TOKEN_ID: Final = ACCESS_TOKEN_ID.pattern
+_TOKEN_ID: Final = re.compile(ACCESS_TOKEN_ID.pattern)
 _ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
 """The error codes of a service for an access token that is already revoked or expired."""
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")

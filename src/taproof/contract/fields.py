@@ -1,6 +1,5 @@
 """Describes the fields of public resources, and walks the descriptions."""
 
-import re
 import types
 import typing
 from collections.abc import Mapping
@@ -76,9 +75,9 @@ class Field:
         return self.text if self.since == FIRST_RELEASE else f"{self.text} Since {self.since}.".lstrip()
 
     @property
-    def pattern(self) -> re.Pattern[str]:
-        """The pattern of the limits of a text, compiled."""
-        return re.compile((self.limits or {})["pattern"])
+    def pattern(self) -> str:
+        """The regular expression in the limits of a text."""
+        return str((self.limits or {})["pattern"])
 
 
 TIME: Final = Field("UTC, with milliseconds.", example="2026-11-20T22:44:03.127Z")

@@ -27,7 +27,9 @@ _TIME_LENGTH: Final = 7
 
 _SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _SESSION_ID: Final = re.compile(r"sess_([A-Za-z0-9]{7})[A-Za-z0-9]{20}")
-_PROJECT_ID, _EVENT_ID, _CLIENT_ID = (each.pattern for each in (PROJECT_ID, EVENT_ID, CLIENT_ID))
+_PROJECT_ID: Final = re.compile(PROJECT_ID.pattern)
+_EVENT_ID: Final = re.compile(EVENT_ID.pattern)
+_CLIENT_ID: Final = re.compile(CLIENT_ID.pattern)
 _KEY: Final = re.compile(r"[A-Za-z0-9]{49}")
 
 

@@ -34,7 +34,7 @@ ACCESS_TOKEN_LIMIT: Final = 100
 """The maximum number of unexpired access tokens per developer. Excess tokens created before this limit existed stay
 valid."""
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-_TOKEN_ID: Final = ACCESS_TOKEN_ID.pattern
+_TOKEN_ID: Final = re.compile(ACCESS_TOKEN_ID.pattern)
 _TOUCH_EVERY: Final = MINUTE
 """The precision (ms) of a token's last-used time: at most one write per minute, however often the token is used."""
 

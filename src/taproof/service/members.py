@@ -4,6 +4,7 @@ An invitation is a one-time link, `{base_url}/console/join#join_…`. A develope
 of the code is stored.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -31,8 +32,8 @@ from taproof.storage.queries.members import JoinOutcome
 
 LIFETIME: Final = 7 * DAY
 """The lifetime of an invitation in ms. It is shorter if the credential that creates the invitation expires earlier."""
-_INVITATION_ID: Final = INVITATION_ID.pattern
-_DEVELOPER_ID: Final = MEMBER_ID.pattern
+_INVITATION_ID: Final = re.compile(INVITATION_ID.pattern)
+_DEVELOPER_ID: Final = re.compile(MEMBER_ID.pattern)
 _REFUSALS: Final[Mapping[JoinOutcome, type[TaproofError]]] = {
     "gone": InvitationNotFound,
     "already_member": AlreadyMember,

@@ -1,12 +1,13 @@
 """Phone numbers as they are stored: in E.164 format (ITU-T), such as +4915123456789."""
 
+import re
 from typing import Final
 
 import phonenumbers
 
 from taproof.contract.session import PHONE
 
-_E164: Final = PHONE.pattern
+_E164: Final = re.compile(PHONE.pattern)
 
 
 def e164_number(text: str) -> str | None:
