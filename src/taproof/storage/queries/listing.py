@@ -4,7 +4,7 @@ A page is merged from several walks through an index in each project. On both da
 and stored status, or with messenger account, project and stored status. Time and id follow.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from taproof.contract.session import SignInStatus
 from taproof.core.page_cursor import PageCursor
@@ -56,7 +56,7 @@ SELECT f.id FROM found f WHERE f.id IS NOT NULL LIMIT $2"""
 
 
 _FOREVER: Final = 2**62
-_STATUSES: Final[tuple[SignInStatus, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
+_STATUSES: Final[tuple[SignInStatus, ...]] = get_args(SignInStatus)
 _CONFIRMED: Final[tuple[SignInStatus, ...]] = ("confirmed", "used")
 
 
