@@ -82,7 +82,7 @@ class Attempt:
     """One attempt to deliver an event.
 
     `started_at` and `duration` are in ms. `status` is the receiver's HTTP status; None without a response. `error` is a
-    code from `core/attempt_errors.py`; None with a response. `encrypted_answer` is the beginning of the response's
+    code from `contract/delivery.py`; None with a response. `encrypted_answer` is the beginning of the response's
     body, encrypted because a receiver may return the session token that it received.
     """
 
