@@ -11,10 +11,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
-from taproof.api import clients, members, projects, schemas, users
-from taproof.api.audit import AuditPageAnswer
-from taproof.api.schemas import Time
-from taproof.core.accounts import Plan
+from taproof.api import clients, developer, members, projects, users
+from taproof.api.models import DeletedAnswer, Time
+from taproof.contract.account import Plan
 
 _STATUS: Final = Path(__file__).parent / "status.schema.json"
 _REF: Final = "#/$defs/{model}"
@@ -93,7 +92,7 @@ class ExportedUser(users.UserExportAnswer):
     blocks: users.Rows = Field(default_factory=list, description="The projects that the user blocked.")
 
 
-class ErasedUser(schemas.ErasedAnswer):
+class ErasedUser(users.ErasedAnswer):
     """The result of erasing a user. The last two fields are only those of erasing in all projects of a database."""
 
     erased_rows: int = 0
@@ -286,35 +285,35 @@ OUTPUTS: Final[dict[str, type[BaseModel]]] = {
     "projects webhook-secret": projects.RotationAnswer,
     "projects rotate-webhook-secret": projects.RotationAnswer,
     "projects promote-webhook-secret": projects.RotationAnswer,
-    "projects delete": schemas.DeletedAnswer,
-    "sessions list": schemas.SessionPageAnswer,
-    "sessions show": schemas.SessionAnswer,
+    "projects delete": DeletedAnswer,
+    "sessions list": developer.SessionPageAnswer,
+    "sessions show": developer.SessionAnswer,
     "users list": users.UserPageAnswer,
-    "users show": schemas.SessionPageAnswer,
+    "users show": developer.SessionPageAnswer,
     "users export": ExportedUser,
     "users erase": ErasedUser,
     "members list": members.MemberListAnswer,
     "members invite": members.CreatedMemberInvitationAnswer,
     "members invitations": members.MemberInvitationListAnswer,
-    "members revoke-invitation": schemas.DeletedAnswer,
+    "members revoke-invitation": DeletedAnswer,
     "members set-role": members.MemberAnswer,
-    "members remove": schemas.DeletedAnswer,
+    "members remove": DeletedAnswer,
     "clients list": clients.ClientListAnswer,
     "clients show": clients.ClientAnswer,
     "clients create": clients.ClientWithSecretAnswer,
     "clients update": clients.ClientWithSecretAnswer,
     "clients regenerate": clients.ClientSecretAnswer,
-    "clients delete": schemas.DeletedAnswer,
-    "tokens list": schemas.AccessTokenListAnswer,
-    "tokens show": schemas.AccessTokenAnswer,
-    "tokens create": schemas.CreatedAccessTokenAnswer,
-    "tokens revoke": schemas.DeletedAnswer,
+    "clients delete": DeletedAnswer,
+    "tokens list": developer.AccessTokenListAnswer,
+    "tokens show": developer.AccessTokenAnswer,
+    "tokens create": developer.CreatedAccessTokenAnswer,
+    "tokens revoke": DeletedAnswer,
     "developers add": AddedDeveloper,
     "developers invite": InvitedDeveloper,
     "developers plan": ChangedPlan,
     "developers list": Developers,
     "developers remove": RemovedDeveloper,
-    "audit": AuditPageAnswer,
+    "audit": developer.AuditPageAnswer,
     "webhooks listen": ReceivedEvent,
     "webhooks trigger": SentEvent,
     "export": Exported,

@@ -8,7 +8,7 @@ from typing import Any, Final, get_type_hints
 from scripts.docs_markdown import cell, table
 
 import taproof
-from taproof.contract.fields import described
+from taproof.contract.fields import Field, described
 
 INTRO: Final = """\
 # Python SDK
@@ -147,9 +147,18 @@ def _entry(name: str, thing: Any) -> str:
 
 def _fields(thing: type) -> list[str]:
     """Return the list of the described fields of a class of `contract/`, in the words of Python."""
-    told = {name: field.sentences.replace("null", "None") for name, (_, field) in described(thing).items()}
+    told = {
+        name: field.sentences.replace("null", "None").replace("Omitted", "None") or _values(field)
+        for name, (_, field) in described(thing).items()
+    }
     lines = [f"- `{name}`: {text}" for name, text in told.items() if text]
     return ["**Attributes**", "", *lines, ""] if lines else []
+
+
+def _values(field: Field) -> str:
+    """Return the list of the values that a field can have; "" if it is not limited to some."""
+    values = (field.limits or {}).get("enum", ())
+    return f"one of {', '.join(f'`{each}`' for each in values)}." if values else ""
 
 
 def _members(thing: type) -> list[tuple[str, Any]]:

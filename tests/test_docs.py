@@ -12,7 +12,7 @@ from scripts import docs_reference
 from taproof.api.openapi.reference_page import docs_page
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
-from taproof.core.accounts import AuditAction
+from taproof.contract.audit import AuditAction
 from taproof.core.errors import API_ERRORS
 
 ROOT = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.signals import signals
 
-from taproof.core.accounts import Plan
+from taproof.contract.account import Plan
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from taproof.contract.access_token import AccessToken, CreatedAccessToken
+    from taproof.contract.account import Account, Usage
+    from taproof.contract.analytics import Analytics, AnalyticsDay, AnalyticsFunnel, ProjectName
+    from taproof.contract.audit import AuditEntry
     from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient
+    from taproof.contract.delivery import Delivery, DeliveryAttempt
     from taproof.contract.member import CreatedMemberInvitation, Member, MemberInvitation
     from taproof.contract.project import (
         CreatedProject,
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
         WebhookSecret,
         WebhookTurnedOff,
     )
+    from taproof.contract.session import MessengerUser, Session, SignInStatus
+    from taproof.contract.user import ProjectUser
     from taproof.sdk.api_errors import (
         AuthenticationFailed,
         ConnectionFailed,
@@ -41,20 +47,7 @@ if TYPE_CHECKING:
         ProofWrongProject,
         verify_proof,
     )
-    from taproof.sdk.results import (
-        Account,
-        Analytics,
-        AnalyticsDay,
-        AnalyticsFunnel,
-        AuditEntry,
-        Delivery,
-        DeliveryAttempt,
-        ProjectName,
-        ProjectUser,
-        Session,
-        Usage,
-    )
-    from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult, SignInStatus
+    from taproof.sdk.session_calls import SignIn, SignInResult
     from taproof.sdk.webhook import (
         WebhookError,
         WebhookEvent,
@@ -137,10 +130,15 @@ _MODULES: Final = (
     "sdk.webhook",
     "sdk.api_errors",
     "contract.access_token",
+    "contract.account",
+    "contract.analytics",
+    "contract.audit",
     "contract.client",
+    "contract.delivery",
     "contract.member",
     "contract.project",
-    "sdk.results",
+    "contract.session",
+    "contract.user",
     "sdk.session_calls",
     "sdk.client",
     "sdk.async_client",

@@ -20,7 +20,8 @@ from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.api.developer import DeveloperApi
-from taproof.core.accounts import Actor, Developer, Plan
+from taproof.contract.account import Plan
+from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy

@@ -7,7 +7,8 @@ import httpx
 import pytest
 from tests.api.conftest import START, Api, acting, assert_error
 
-from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, Via
+from taproof.contract.audit import AuditAction, Via
+from taproof.core.accounts import AccessToken, AuditEntry
 from taproof.core.clock import iso8601
 from taproof.http.https_only import HttpsOnly
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.api.conftest import START, Api, assert_error
 
-from taproof.core.attempt_errors import SENTENCES, ShownError
+from taproof.contract.delivery import SENTENCES, ShownError
 from taproof.core.clock import DAY, SECOND, iso8601
 from taproof.core.identity import MessengerIdentity
 from taproof.service.webhooks import WebhookResponse

@@ -18,10 +18,9 @@ from tests.api.conftest import Api, assert_error
 from taproof.api.health import Readiness, build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
 from taproof.api.openapi.serving import build_documents
+from taproof.contract.delivery import SENTENCES, EventType
 from taproof.contract.fields import described
 from taproof.contract.project import ProjectSettings
-from taproof.core.attempt_errors import SENTENCES
-from taproof.core.deliveries import EventType
 from taproof.core.errors import API_ERRORS, StoreUnavailable
 
 PATHS = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/docs.css"]

@@ -16,9 +16,9 @@ from tests.waiting import until
 
 from taproof.api.router import Router
 from taproof.api.sessions import WAIT_LIMIT, SessionApi
+from taproof.contract.session import SignInStatus
 from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.core.sessions import Status
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import Waiting
 
@@ -205,7 +205,9 @@ async def test_waits_are_counted_as_polls(verifier: Verifier) -> None:
     await verifier.tap("Cancel")
     await call
     registry = verifier.api.metrics.registry
-    counted = {each: registry.get_sample_value("taproof_polls_total", {"status": each}) for each in get_args(Status)}
+    counted = {
+        each: registry.get_sample_value("taproof_polls_total", {"status": each}) for each in get_args(SignInStatus)
+    }
     assert {status: count for status, count in counted.items() if count} == {"cancelled": 1}
 
 

@@ -377,7 +377,7 @@ def test_help_and_version_do_not_load_the_service() -> None:
 def test_administration_does_not_load_the_bot() -> None:
     """A command that needs the store only does not wait for the bot and the server, which take seconds."""
     heavy = "{'taproof.messengers.telegram', 'fastapi', 'granian'}"
-    program = f"import sys, taproof.runtime.store, taproof.api.serializers; assert not {heavy} & set(sys.modules)"
+    program = f"import sys, taproof.runtime.store, taproof.service.json_fields; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 

@@ -18,7 +18,7 @@ from tests.e2e.conftest import Service, launch
 from typer.testing import Result
 
 from taproof import verify_webhook
-from taproof.core.deliveries import EventType
+from taproof.contract.delivery import EventType
 from taproof.core.example_events import EXAMPLE_MESSENGER_ID
 
 Run = Callable[..., Result]

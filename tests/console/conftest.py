@@ -23,7 +23,8 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.console.app import Console
 from taproof.console.sandbox_sign_in import SandboxDeveloper
-from taproof.core.accounts import Actor, Developer, Plan
+from taproof.contract.account import Plan
+from taproof.core.accounts import Actor, Developer
 from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key

@@ -9,7 +9,8 @@ from tests.console.conftest import Installation, Visitor
 from tests.sign_ins import by_console
 
 from taproof.console.audit import PAGE_SIZE, PHRASES
-from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
+from taproof.contract.audit import AuditAction, Via
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.projects import ProjectChanges
 from taproof.service.audit import audit_entry

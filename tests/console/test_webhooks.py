@@ -8,7 +8,7 @@ from tests.console.browsing import Shown
 from tests.console.conftest import Installation, Visitor
 
 from taproof.console.webhooks import PAGE
-from taproof.core.attempt_errors import SENTENCES
+from taproof.contract.delivery import SENTENCES
 from taproof.core.clock import HOUR
 from taproof.core.projects import Project, ProjectChanges
 from taproof.service.webhooks import WebhookResponse

@@ -5,7 +5,8 @@ from typing import get_args
 
 import pytest
 
-from taproof.core.attempt_errors import SENTENCES, AttemptError, Refusal, ShownError, attempt_error
+from taproof.contract.delivery import SENTENCES, AttemptError, Refusal, ShownError
+from taproof.core.attempt_errors import attempt_error
 
 
 def test_every_code_has_its_sentence() -> None:

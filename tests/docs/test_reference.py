@@ -18,10 +18,10 @@ import taproof
 from taproof.cli.main import commands
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
+from taproof.contract.session import SignInStatus
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS
 from taproof.core.session_state import TRANSITIONS
-from taproof.core.sessions import Status
 from taproof.http.metrics import Metrics, TapRefusal
 
 SDK = DOCS.parent / "sdk/js"
@@ -144,7 +144,7 @@ def test_every_state_is_told_of_and_drawn() -> None:
     """The table equals the one in the code; the picture has a box for each state and an arrow for each transition."""
     text = page("session-states.md")
     picture = (DOCS / "images/session-states.svg").read_text(encoding="utf-8")
-    for state in get_args(Status):
+    for state in get_args(SignInStatus):
         assert f"| `{state}` |" in text
         assert f">{state}</text>" in picture
     rows = re.findall(r"^\| `(\w+)` \| [^|`]+ \| `(\w+)` \|$", text, re.MULTILINE)

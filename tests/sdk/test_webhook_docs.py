@@ -18,18 +18,15 @@ from typing import Any, get_args
 
 import httpx
 import pytest
-from pydantic import BaseModel
 from scripts.docs_reference import openapi
 
 import taproof
 from taproof import WebhookError, verify_webhook
 from taproof.api.parameters import PAGE_LIMIT
 from taproof.api.projects import RotateWebhookSecret
-from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
+from taproof.contract.delivery import ATTEMPTS_SHOWN, SENTENCES, DeliveryState, EventType
 from taproof.contract.project import OVERLAP_LIMIT
-from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
-from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
@@ -377,8 +374,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     addresses = set(re.findall(r"/api/v1/[\w/:-]*[\w]", named))
     assert len(addresses) >= 8
     assert addresses <= known
-    shown: list[tuple[str, type[BaseModel]]] = [("event", DeliveryAnswer), ("attempt", AttemptAnswer)]
-    for title, answer in shown:
+    for title, answer in ("event", taproof.Delivery), ("attempt", taproof.DeliveryAttempt):
         fields = [name for row in table(f"| field of an {title} | |") for name in re.findall(r"`(\w+)`", row[0])]
-        assert set(fields) == answer.model_fields.keys() - {"id", "event", "project_id", "created_at"}
+        assert set(fields) == answer.__dataclass_fields__.keys() - {"id", "event", "project_id", "created_at"}
     assert all(f"`{state}`" in PAGE for state in get_args(DeliveryState))

@@ -8,7 +8,7 @@ import pytest
 from tests.service.conftest import acting
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.core.accounts import Plan
+from taproof.contract.account import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE, month_of
 from taproof.core.entropy import system_entropy

@@ -7,25 +7,20 @@ from typing import Any, TypeVar
 
 from tests.databases import NOW
 
+from taproof.contract.account import Plan
+from taproof.contract.audit import AuditAction
 from taproof.contract.client import AuthMethod
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.member import Role
 from taproof.contract.project import ProjectEvent
-from taproof.core.accounts import (
-    AccessToken,
-    AuditAction,
-    AuditEntry,
-    ConsoleSession,
-    Developer,
-    Invitation,
-    MemberInvitation,
-    Plan,
-)
+from taproof.contract.session import SignInStatus
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation
 from taproof.core.clock import DAY, MINUTE, SECOND
-from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
+from taproof.core.deliveries import Attempt, Delivery, Event
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import GRANT_TYPES, OidcClient
 from taproof.core.projects import Project, ProjectChanges
-from taproof.core.sessions import NewPhone, NewSession, SessionKey, Status
+from taproof.core.sessions import NewPhone, NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
 T = TypeVar("T")
@@ -249,7 +244,7 @@ class Seed:
             number, at, 12, status, None if status else "timeout", b"encrypted \0 answer" if status else None
         )
 
-    async def report(self, key: SessionKey, user: str, at: int, store: Storage | None = None) -> Status | None:
+    async def report(self, key: SessionKey, user: str, at: int, store: Storage | None = None) -> SignInStatus | None:
         """Report a session in any state, as the service does."""
         store = store or self.storage
         found = await store.sessions.read_session(key)
@@ -258,7 +253,7 @@ class Seed:
         def event(kind: EventType) -> Event:
             return Event(self.name("evt"), kind, project_id, b"encrypted", at)
 
-        events: dict[Status, list[Event]] = {
+        events: dict[SignInStatus, list[Event]] = {
             "pending": [event("auth.cancelled"), event("auth.reported")],
             "confirmed": [event("auth.reported")],
             "used": [event("auth.reported")],

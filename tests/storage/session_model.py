@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from taproof.contract.project import SameDevice
+from taproof.contract.session import SignInStatus
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.identifiers import session_key
 from taproof.core.projects import Project
 from taproof.core.session_state import IllegalTransition, SessionEvent, State, next_expiry, next_status, visible_status
-from taproof.core.sessions import Hint, Session, SessionKey, Status
+from taproof.core.sessions import Hint, Session, SessionKey
 
 
 @dataclass
@@ -113,7 +114,7 @@ class ModelSession:
         is_recent = self.used_at is not None and self.used_at > now - REREAD_WINDOW
         return self.bound and is_recent and not self.reported and self.used_generation == self.owner.generation
 
-    def seen(self, now: int) -> Status:
+    def seen(self, now: int) -> SignInStatus:
         return visible_status(self.status, self.expires_at, now)
 
 

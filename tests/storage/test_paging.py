@@ -8,20 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.databases import Database, expired_event
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import MINUTE
 from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import Project
-from taproof.core.sessions import NewSession, Session, Status
+from taproof.core.sessions import NewSession, Session
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.seed import Seed
 
-STATUSES: tuple[Status, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
+STATUSES: tuple[SignInStatus, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
 EDGE = 10 * MINUTE
 
 
-async def make_session(seed: "Seed", project: Project, created_at: int, status: Status) -> NewSession:
+async def make_session(seed: "Seed", project: Project, created_at: int, status: SignInStatus) -> NewSession:
     """Store a session that is, or at `seed.now` is seen as, `status`."""
     if status in {"pending", "expired"}:
         return await seed.session(project, created_at)
@@ -35,7 +36,9 @@ async def make_session(seed: "Seed", project: Project, created_at: int, status: 
     return session
 
 
-async def walk(storage: Storage, projects: list[str], status: Status | None, limit: int, now: int) -> list[Session]:
+async def walk(
+    storage: Storage, projects: list[str], status: SignInStatus | None, limit: int, now: int
+) -> list[Session]:
     """Return all pages put together."""
     found: list[Session] = []
     before: PageCursor | None = None
@@ -49,7 +52,7 @@ async def walk(storage: Storage, projects: list[str], status: Status | None, lim
 def test_pages_hold_every_session_exactly_once(new_database: Database, new_seed: "Callable[[Storage], Seed]") -> None:
     """Any limit, any filter, equal instants, several projects, expiry half written down: newest first, none twice."""
 
-    async def check(seed: "Seed", drawn: list[tuple[int, int, Status]], limit: int, swept: int) -> None:
+    async def check(seed: "Seed", drawn: list[tuple[int, int, SignInStatus]], limit: int, swept: int) -> None:
         sessions = seed.storage.sessions
         # What earlier examples left pending would be swept first.
         while await sessions.expire_sessions(seed.now, 1_000, expired_event):
@@ -74,7 +77,7 @@ def test_pages_hold_every_session_exactly_once(new_database: Database, new_seed:
             limit=st.integers(1, 7),
             swept=st.integers(0, 3),
         )
-        def examples(drawn: list[tuple[int, int, Status]], limit: int, swept: int) -> None:
+        def examples(drawn: list[tuple[int, int, SignInStatus]], limit: int, swept: int) -> None:
             runner.run(check(seed, drawn, limit, swept))
 
         try:

@@ -19,11 +19,13 @@ from tests.databases import DRIVERS, expired_event
 from tests.storage.session_model import ModelProject, ModelSession, recount
 from tests.whole_sign_in import WholeSignIn
 
+from taproof.contract.delivery import EventType
 from taproof.contract.project import SameDevice
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
@@ -39,7 +41,7 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import ProjectChanges
 from taproof.core.return_code import new_return_code, return_code_hash
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.core.sessions import ReturningUser, Status
+from taproof.core.sessions import ReturningUser
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
 from taproof.service.sessions.results import CreatedSession, VerifyResult
@@ -363,7 +365,7 @@ class SessionLife(RuleBasedStateMachine):
     @rule(node=NODES, session=sessions, user=USERS)
     def report_in_store(self, node: int, session: ModelSession, user: str) -> None:
         expected = session.seen(0) if session.reported_by(user, self.now) else None
-        events: dict[Status, list[Event]] = {
+        events: dict[SignInStatus, list[Event]] = {
             "pending": [self.event(session, "auth.cancelled"), self.event(session, "auth.reported")],
             "confirmed": [self.event(session, "auth.reported")],
             "used": [self.event(session, "auth.reported")],

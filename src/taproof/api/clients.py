@@ -6,9 +6,8 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from taproof.api.models import answer_model, described_as, list_model, request_model
-from taproof.api.parameters import Caller, Writer, json_body
-from taproof.api.schemas import DeletedAnswer, ProjectId
+from taproof.api.models import DeletedAnswer, answer_model, described_as, list_model, request_model
+from taproof.api.parameters import Caller, ProjectId, Writer, json_body
 from taproof.contract.client import CLIENT_ID, ChangedOidcClient, ClientSecret, ClientUpdate, OidcClient
 from taproof.contract.fields import described
 from taproof.core.oidc.clients import client_changes
@@ -46,7 +45,7 @@ class ClientEndpoints:
     ) -> dict[str, Any]:
         """Create an OpenID Connect client. Keep its client_secret: it is shown only once."""
         created = await self._clients.create_client(writer, project_id, client_changes(body))
-        return json_fields.client_with_secret(*created)
+        return json_fields.client(*created)
 
     async def read_client(self, caller: Caller, project_id: ProjectId, client_id: ClientId) -> dict[str, Any]:
         """Return one OpenID Connect client."""
@@ -64,7 +63,7 @@ class ClientEndpoints:
         With auth_method none, its secret is erased. A client without a secret gets one with basic or post.
         """
         changed = await self._clients.update_client(writer, project_id, client_id, client_changes(body))
-        return json_fields.client_with_secret(*changed)
+        return json_fields.client(*changed)
 
     async def delete_client(self, writer: Writer, project_id: ProjectId, client_id: ClientId) -> DeletedAnswer:
         """Delete an OpenID Connect client. Applications that use it can no longer sign users in."""
@@ -82,9 +81,9 @@ class ClientEndpoints:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         clients = "/projects/{project_id}/clients"
         client = f"{clients}/{{client_id}}"
-        add(TAG, "GET", clients, self.list_clients, answer=ClientListAnswer)
-        add(TAG, "POST", clients, self.create_client, CreateClient, answer=ClientWithSecretAnswer)
-        add(TAG, "GET", client, self.read_client, answer=ClientAnswer)
-        add(TAG, "PATCH", client, self.update_client, UpdateClient, answer=ClientWithSecretAnswer)
+        add(TAG, "GET", clients, self.list_clients, ClientListAnswer)
+        add(TAG, "POST", clients, self.create_client, ClientWithSecretAnswer)
+        add(TAG, "GET", client, self.read_client, ClientAnswer)
+        add(TAG, "PATCH", client, self.update_client, ClientWithSecretAnswer)
         add(TAG, "DELETE", client, self.delete_client)
-        add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, answer=ClientSecretAnswer)
+        add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, ClientSecretAnswer)

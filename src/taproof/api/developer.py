@@ -17,26 +17,36 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
-from taproof.api import parameters, schemas, serializers
-from taproof.api.audit import AuditPageAnswer, show_entry
+from taproof.api import parameters
 from taproof.api.clients import ClientEndpoints
 from taproof.api.members import MemberEndpoints
+from taproof.api.models import DeletedAnswer, answer_model, list_model, request_model
 from taproof.api.parameters import (
+    AccessTokenId,
     AuditedProject,
     Caller,
     Cursor,
+    DeliveryId,
     Limit,
     OneProject,
+    ProjectId,
+    SessionId,
     Writer,
     answer_invalid_parameters,
+    body_of,
     json_body,
 )
-from taproof.api.projects import WEBHOOKS_TAG, ProjectEndpoints
+from taproof.api.projects import ENCODE, WEBHOOKS_TAG, ProjectEndpoints
 from taproof.api.users import UserEndpoints
+from taproof.contract.access_token import AccessToken, CreatedAccessToken, NewAccessToken
+from taproof.contract.account import Account, Usage
+from taproof.contract.analytics import Analytics, AnalyticsDay, AnalyticsFunnel, ProjectName
+from taproof.contract.audit import AuditEntry
+from taproof.contract.delivery import Delivery, DeliveryAttempt, DeliveryState, EventType, WebhookTest
+from taproof.contract.fields import described
+from taproof.contract.session import Session, SignInStatus
 from taproof.core.accounts import Actor, Developer
-from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
-from taproof.core.sessions import Status
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.instants import read_instant
 from taproof.http.limits.developers import TellLimits
@@ -48,6 +58,43 @@ from taproof.service.use_cases import UseCases
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
 """The calls needed to revoke a stolen token: see `http/limits/developers.py`."""
+
+CreateAccessToken: Final = request_model(
+    "CreateAccessToken", "A new access token.", described(NewAccessToken), required=["name"]
+)
+AccessTokenAnswer: Final = answer_model("AccessTokenAnswer", AccessToken)
+AccessTokenListAnswer: Final = list_model(
+    "AccessTokenListAnswer", "All of a developer's access tokens, newest first.", "tokens", AccessTokenAnswer
+)
+CreatedAccessTokenAnswer: Final = answer_model("CreatedAccessTokenAnswer", CreatedAccessToken)
+OwnAccountAnswer: Final = answer_model("OwnAccountAnswer", Account, models={Usage: answer_model("UsageAnswer", Usage)})
+AnalyticsAnswer: Final = answer_model(
+    "AnalyticsAnswer",
+    Analytics,
+    models={
+        AnalyticsDay: answer_model("DayAnswer", AnalyticsDay),
+        AnalyticsFunnel: answer_model("FunnelAnswer", AnalyticsFunnel),
+        ProjectName: answer_model("ProjectNameAnswer", ProjectName),
+    },
+)
+AuditPageAnswer: Final = list_model(
+    "AuditPageAnswer",
+    "A page of the audit log, newest entry first.",
+    "entries",
+    answer_model("AuditEntryAnswer", AuditEntry),
+    in_pages=True,
+)
+SendWebhookTest: Final = request_model("SendWebhookTest", "A webhook test.", described(WebhookTest))
+DeliveryAnswer: Final = answer_model(
+    "DeliveryAnswer", Delivery, models={DeliveryAttempt: answer_model("AttemptAnswer", DeliveryAttempt)}
+)
+DeliveryPageAnswer: Final = list_model(
+    "DeliveryPageAnswer", "A page of deliveries, newest event first.", "deliveries", DeliveryAnswer, in_pages=True
+)
+SessionAnswer: Final = answer_model("SessionAnswer", Session)
+SessionPageAnswer: Final = list_model(
+    "SessionPageAnswer", "A page of sessions, newest first.", "sessions", SessionAnswer, in_pages=True
+)
 
 
 class DeveloperApi:
@@ -124,28 +171,28 @@ class DeveloperApi:
         async with limits.turn(caller.id):
             yield
 
-    async def read_account(self, writer: Writer) -> schemas.OwnAccountAnswer:
+    async def read_account(self, writer: Writer) -> dict[str, Any]:
         """Return the account that the access token belongs to. Use it to check that the token is valid."""
         async with self._across_projects(writer.developer):
-            usage = dataclasses.asdict(await self._plans.read_usage(writer.developer))
-        return schemas.OwnAccountAnswer(**json_fields.account(writer.developer), usage=schemas.UsageAnswer(**usage))
+            usage = await self._plans.read_usage(writer.developer)
+        return {**json_fields.account(writer.developer), "usage": dataclasses.asdict(usage)}
 
     async def send_webhook_test(
         self,
         writer: Writer,
-        project_id: schemas.ProjectId,
-        body: Annotated[dict[str, Any], json_body(schemas.SendWebhookTest, may_be_empty=True)],
-    ) -> schemas.DeliveryAnswer:
+        project_id: ProjectId,
+        body: Annotated[dict[str, Any], json_body(SendWebhookTest, may_be_empty=True)],
+    ) -> dict[str, Any]:
         """Send one test event to the webhook URL, without retries, and return the delivery. The body is optional.
 
         The call waits up to 10 seconds for the receiver. It returns 200 even if the delivery failed.
         """
-        return serializers.delivery(await self._deliveries.send_test(writer, project_id, body["event"]))
+        return json_fields.delivery(await self._deliveries.send_test(writer, project_id, body["event"]))
 
     async def list_deliveries(
         self,
         caller: Caller,
-        project_id: schemas.ProjectId,
+        project_id: ProjectId,
         *,
         event: Annotated[EventType | None, Query(description="Return only events of this type.")] = None,
         status: Annotated[DeliveryState | None, Query(description="Return only deliveries with this status.")] = None,
@@ -162,33 +209,33 @@ class DeveloperApi:
             )
             found = []
             for delivery in page.deliveries:
-                found.append(serializers.delivery(delivery).model_dump_json(exclude_unset=True))
+                found.append(ENCODE(json_fields.delivery(delivery)))
                 await asyncio.sleep(0)  # Each can have 50 attempts: let other tasks run in between.
         return _json_answer(f'{{"deliveries":[{",".join(found)}],"next_cursor":{json.dumps(page.next_cursor)}}}')
 
-    async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+    async def read_delivery(self, caller: Caller, delivery_id: DeliveryId) -> dict[str, Any]:
         """Return one webhook delivery with its latest 50 attempts, in the same form as in the list."""
-        return serializers.delivery(await self._deliveries.read_delivery(caller, delivery_id))
+        return json_fields.delivery(await self._deliveries.read_delivery(caller, delivery_id))
 
-    async def resend_delivery(self, writer: Writer, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+    async def resend_delivery(self, writer: Writer, delivery_id: DeliveryId) -> dict[str, Any]:
         """Send an event again now, with all retries, regardless of its status. Takes no body.
 
         An event that is being sent now is left unchanged.
         """
-        return serializers.delivery(await self._deliveries.resend_delivery(writer, delivery_id))
+        return json_fields.delivery(await self._deliveries.resend_delivery(writer, delivery_id))
 
     async def list_sessions(
         self,
         caller: Caller,
         project_id: OneProject = None,
-        status: Annotated[Status | None, Query(description="Return only sessions with this status.")] = None,
+        status: Annotated[SignInStatus | None, Query(description="Return only sessions with this status.")] = None,
         *,
         since: parameters.Since = None,
         until: parameters.Until = None,
         messenger_id: parameters.MessengerId = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> schemas.SessionPageAnswer:
+    ) -> dict[str, Any]:
         """Return one page of the sessions across your projects, newest first."""
         async with self._across_projects(caller, project_id):
             page = await self._session_reader.list_sessions(
@@ -201,21 +248,19 @@ class DeveloperApi:
                 until=until,
                 messenger_id=messenger_id,
             )
-        return schemas.SessionPageAnswer(
-            sessions=[serializers.session(session) for session in page.sessions], next_cursor=page.next_cursor
-        )
+        return {"sessions": [json_fields.session(each) for each in page.sessions], "next_cursor": page.next_cursor}
 
-    async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
+    async def read_session(self, caller: Caller, session_id: SessionId) -> dict[str, Any]:
         """Return one session, in the same form as in the list."""
         async with self._across_projects(caller):
-            return serializers.session(await self._session_reader.read_session(caller, session_id))
+            return json_fields.session(await self._session_reader.read_session(caller, session_id))
 
     async def read_analytics(
         self, caller: Caller, days: parameters.Days = 30, project_id: OneProject = None
-    ) -> schemas.AnalyticsAnswer:
+    ) -> dict[str, Any]:
         """Return analytics for a number of days: totals, conversion rate, daily counts and the funnel."""
         async with self._across_projects(caller):
-            return serializers.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
+            return json_fields.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
 
     async def list_access_tokens(self, caller: Caller) -> dict[str, Any]:
         """Return your access tokens, newest first. Their plaintext is not stored and so not returned."""
@@ -224,7 +269,7 @@ class DeveloperApi:
         return {"tokens": [json_fields.access_token(token) for token in found]}
 
     async def create_access_token(
-        self, writer: Writer, body: Annotated[dict[str, Any], json_body(schemas.CreateAccessToken)]
+        self, writer: Writer, body: Annotated[dict[str, Any], json_body(CreateAccessToken)]
     ) -> dict[str, Any]:
         """Create another access token for your account. Keep it: it is shown only once.
 
@@ -239,22 +284,22 @@ class DeveloperApi:
     async def delete_access_token(
         self,
         writer: Writer,
-        token_id: schemas.AccessTokenId,
+        token_id: AccessTokenId,
         created: Annotated[
             Literal["revoke", "keep"],
             Query(description="Revoke or keep the access tokens that were created with it, directly or indirectly."),
         ] = "revoke",
-    ) -> schemas.DeletedAnswer:
+    ) -> DeletedAnswer:
         """Revoke an access token immediately and permanently. By default, tokens created with it are revoked too.
 
         A token needs no scope to revoke itself.
         """
         await self._developers.delete_access_token(writer, token_id, keep_created=created == "keep")
-        return schemas.DeletedAnswer(deleted=True)
+        return DeletedAnswer(deleted=True)
 
     async def list_audit_entries(
         self, caller: Caller, project_id: AuditedProject = None, *, limit: Limit = 50, cursor: Cursor = None
-    ) -> AuditPageAnswer:
+    ) -> dict[str, Any]:
         """Return one page of an audit log, newest entry first: who changed what, when, and from where.
 
         Without `project_id`, these are your own entries. With it, these are the entries of all members.
@@ -263,23 +308,18 @@ class DeveloperApi:
         entry whose action is audit.purged, which states how many were erased.
         """
         page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor, project_id=project_id)
-        return AuditPageAnswer(entries=[show_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
+        return {"entries": [json_fields.audit_entry(each) for each in page.entries], "next_cursor": page.next_cursor}
 
     def _add_routes(self, app: FastAPI) -> None:
         """Register every endpoint at its path."""
 
         def add(
-            tag: str,
-            method: str,
-            path: str,
-            endpoint: Callable[..., Any],
-            body: type[BaseModel] | None = None,
-            *,
-            answer: type[BaseModel] | None = None,
-            body_required: bool = True,
+            tag: str, method: str, path: str, endpoint: Callable[..., Any], answer: type[BaseModel] | None = None
         ) -> None:
-            content = {"application/json": {"schema": body.model_json_schema()}} if body else {}
             options: dict[str, Any] = {} if answer is None else {"response_model": answer}
+            if body := body_of(endpoint):
+                content = {"application/json": {"schema": body.model.model_json_schema()}}
+                options["openapi_extra"] = {"requestBody": {"required": not body.may_be_empty, "content": content}}
             app.add_api_route(
                 PREFIX + path,
                 # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
@@ -291,35 +331,26 @@ class DeveloperApi:
                 operation_id=endpoint.__name__,
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
                 response_model_exclude_unset=True,  # Some responses omit a field, such as messenger_phone.
-                openapi_extra={"requestBody": {"required": body_required, "content": content}} if body else None,
                 **options,
             )
 
-        add("Account", "GET", "/me", self.read_account)
+        add("Account", "GET", "/me", self.read_account, OwnAccountAnswer)
         self._project_endpoints.add_routes(add)
         self._members.add_routes(add)
         self._users.add_routes(add)
         self._clients.add_routes(add)
         webhooks, project = WEBHOOKS_TAG, "/projects/{project_id}"
-        test = f"{project}/webhook-test"
-        add(webhooks, "POST", test, self.send_webhook_test, schemas.SendWebhookTest, body_required=False)
-        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)
-        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
-        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
-        add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
-        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session)
-        add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
-        add("Access tokens", "GET", "/tokens", self.list_access_tokens, answer=schemas.AccessTokenListAnswer)
-        add(
-            "Access tokens",
-            "POST",
-            "/tokens",
-            self.create_access_token,
-            schemas.CreateAccessToken,
-            answer=schemas.CreatedAccessTokenAnswer,
-        )
+        add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test, DeliveryAnswer)
+        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, DeliveryPageAnswer)
+        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, DeliveryAnswer)
+        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, DeliveryAnswer)
+        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, SessionPageAnswer)
+        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, SessionAnswer)
+        add("Sessions and analytics", "GET", "/analytics", self.read_analytics, AnalyticsAnswer)
+        add("Access tokens", "GET", "/tokens", self.list_access_tokens, AccessTokenListAnswer)
+        add("Access tokens", "POST", "/tokens", self.create_access_token, CreatedAccessTokenAnswer)
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
-        add("Audit log", "GET", "/audit", self.list_audit_entries)
+        add("Audit log", "GET", "/audit", self.list_audit_entries, AuditPageAnswer)
 
 
 def _json_answer(text: str) -> Response:

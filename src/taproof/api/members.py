@@ -6,10 +6,9 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from taproof.api.models import answer_model, described_as, list_model, request_model
-from taproof.api.parameters import Caller, Writer, json_body
+from taproof.api.models import DeletedAnswer, answer_model, described_as, list_model, request_model
+from taproof.api.parameters import Caller, ProjectId, Writer, json_body
 from taproof.api.projects import ProjectAnswer
-from taproof.api.schemas import DeletedAnswer, ProjectId
 from taproof.contract.fields import described
 from taproof.contract.member import (
     INVITATION_ID,
@@ -110,27 +109,12 @@ class MemberEndpoints:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         members = "/projects/{project_id}/members"
         member = f"{members}/{{developer_id}}"
-        add(TAG, "GET", members, self.list_members, answer=MemberListAnswer)
-        add(TAG, "PATCH", member, self.update_member, UpdateMember, answer=MemberAnswer)
+        add(TAG, "GET", members, self.list_members, MemberListAnswer)
+        add(TAG, "PATCH", member, self.update_member, MemberAnswer)
         add(TAG, "DELETE", member, self.delete_member)
         invitations = "/projects/{project_id}/invitations"
-        add(TAG, "GET", invitations, self.list_member_invitations, answer=MemberInvitationListAnswer)
+        add(TAG, "GET", invitations, self.list_member_invitations, MemberInvitationListAnswer)
         invited = CreatedMemberInvitationAnswer
-        add(
-            TAG,
-            "POST",
-            invitations,
-            self.create_member_invitation,
-            CreateMemberInvitation,
-            answer=invited,
-            body_required=False,
-        )
+        add(TAG, "POST", invitations, self.create_member_invitation, invited)
         add(TAG, "DELETE", f"{invitations}/{{invitation_id}}", self.delete_member_invitation)
-        add(
-            TAG,
-            "POST",
-            "/invitations/accept",
-            self.accept_member_invitation,
-            AcceptMemberInvitation,
-            answer=ProjectAnswer,
-        )
+        add(TAG, "POST", "/invitations/accept", self.accept_member_invitation, ProjectAnswer)

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic import Field as JsonField
 
-from taproof.contract.fields import UNSET, Described, Field, described, required_kind
+from taproof.contract.fields import NEXT_CURSOR, TIME, UNSET, Described, Field, described, required_kind
 
-_TIME: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+DATE_TIME: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 _DATE: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date"})]
 Models = Mapping[Any, type[BaseModel]]
 """The models of dataclasses that are the values of fields."""
@@ -26,6 +26,12 @@ class StrictRequest(BaseModel):
     """A request body that refuses unknown fields and type conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DeletedAnswer(BaseModel):
+    """The object was deleted."""
+
+    deleted: Literal[True]
 
 
 def answer_model(name: str, definition: type, *settings: type, models: Models | None = None) -> type[BaseModel]:
@@ -40,18 +46,22 @@ def answer_model(name: str, definition: type, *settings: type, models: Models | 
     found: dict[str, Any] = {}
     for each in dataclasses.fields(definition):
         kind, field = described(definition, *settings)[each.name]
-        may_be_omitted = each.default is None
-        options = {"default_factory": str} if may_be_omitted else {}
-        found[each.name] = (
-            _json_kind(required_kind(kind) if may_be_omitted else kind, models or {}),
-            described_as(field, **options),
-        )
+        value = _json_kind(required_kind(kind), models or {})
+        if each.default is None:  # The field may be omitted.
+            found[each.name] = (value, described_as(field, default_factory=str))
+        elif required_kind(kind) == kind:
+            found[each.name] = (value, described_as(field))
+        else:  # The limits are not those of null.
+            value = Annotated[value, JsonField(json_schema_extra=dict(field.limits or {}))]
+            found[each.name] = (value | None, described_as(dataclasses.replace(field, limits=None)))
     return create_model(name, __doc__=(definition.__doc__ or "").partition("\n")[0], **found)
 
 
-def list_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of an answer with objects in one field."""
+def list_model(name: str, doc: str, field: str, item: type[BaseModel], *, in_pages: bool = False) -> type[BaseModel]:
+    """Return the model of an answer with objects in one field; a page of a list also has a cursor."""
     fields: dict[str, Any] = {field: (list[item], ...)}  # type: ignore[valid-type]  # Computed at run time.
+    if in_pages:
+        fields["next_cursor"] = (str | None, described_as(NEXT_CURSOR))
     return create_model(name, __doc__=doc, **fields)
 
 
@@ -91,6 +101,16 @@ def described_as(field: Field, **options: Any) -> Any:
     )
 
 
+def text_schema(field: Field, **changes: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a text, for what pydantic does not describe."""
+    schema = {"type": "string", **(field.limits or {}), "description": field.sentences, "examples": [field.example]}
+    return schema | changes
+
+
+Time = Annotated[str, DATE_TIME, described_as(TIME)]
+"""A time in an answer."""
+
+
 def _json_kind(kind: Any, models: Models) -> Any:
     """Return the type of a value in JSON."""
     origin, arguments = get_origin(kind), get_args(kind)
@@ -103,7 +123,7 @@ def _json_kind(kind: Any, models: Models) -> Any:
     if origin in {dict, Mapping}:
         return dict[str, Any]
     if kind is datetime:
-        return _TIME
+        return Annotated[str, DATE_TIME]
     if kind is date:
         return _DATE
     return models[kind] if dataclasses.is_dataclass(kind) else kind

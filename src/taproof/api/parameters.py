@@ -1,5 +1,8 @@
 """Read the caller, the body and the parameters of a request to the developer API."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, cast
 
@@ -7,7 +10,11 @@ from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
-from taproof.api import schemas
+from taproof.api.models import DATE_TIME, described_as
+from taproof.contract.access_token import ACCESS_TOKEN_ID
+from taproof.contract.delivery import EVENT_ID
+from taproof.contract.project import PROJECT_ID
+from taproof.contract.session import SESSION_ID
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import InvalidRequest
 from taproof.http.body import read_json_object
@@ -30,23 +37,37 @@ async def _caller(request: Request) -> Developer:
     return actor.developer
 
 
-def json_body(model: type[BaseModel], *, may_be_empty: bool = False) -> Any:
-    """Make a dependency that returns the fields of the body that were sent, and the defaults of the others.
+@dataclass(frozen=True)
+class JsonBody:
+    """A dependency that returns the fields of the body that were sent, and the defaults of the others.
 
     FastAPI itself would read the body before authentication.
     """
 
-    async def read(request: Request) -> dict[str, Any]:
-        document = await read_json_object(request.scope, request.receive, may_be_empty=may_be_empty)
+    model: type[BaseModel]
+    may_be_empty: bool
+
+    async def __call__(self, request: Request) -> dict[str, Any]:
+        """Read the body of a request."""
+        document = await read_json_object(request.scope, request.receive, may_be_empty=self.may_be_empty)
         # Authenticate again: the token can have been revoked while the body was being received.
         await request.state.authenticate()
         try:
-            fields = model.model_validate(document).model_dump()
+            fields = self.model.model_validate(document).model_dump()
         except ValidationError as error:
             raise InvalidRequest(validation_sentence(error.errors(include_url=False))) from None
         return {name: value for name, value in fields.items() if value is not None}
 
-    return Depends(read)
+
+def json_body(model: type[BaseModel], *, may_be_empty: bool = False) -> Any:
+    """Mark the parameter of an endpoint that receives the body; `add` in `developer.py` documents it."""
+    return Depends(JsonBody(model, may_be_empty))
+
+
+def body_of(endpoint: Callable[..., Any]) -> JsonBody | None:
+    """Return the body that an endpoint reads; None if it has no body."""
+    parameter = inspect.signature(endpoint).parameters.get("body")
+    return None if parameter is None else cast("JsonBody", parameter.annotation.__metadata__[0].dependency)
 
 
 def answer_invalid_parameters(app: FastAPI) -> None:
@@ -70,7 +91,10 @@ def _window(value: str) -> int | str:
     return {"7": 7, "30": 30, "90": 90}.get(value, value)
 
 
-_INSTANT: Final = WithJsonSchema({"type": "string", "format": "date-time"})
+ProjectId = Annotated[str, described_as(PROJECT_ID)]
+SessionId = Annotated[str, described_as(SESSION_ID)]
+DeliveryId = Annotated[str, described_as(EVENT_ID)]
+AccessTokenId = Annotated[str, described_as(ACCESS_TOKEN_ID)]
 _MESSENGER_ID: Final = WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"})
 Caller = Annotated[Developer, Depends(_caller)]
 """The authenticated developer. The access token needs the scope `read`."""
@@ -89,19 +113,19 @@ Days = Annotated[
     Query(description="The number of UTC days, ending today."),
 ]
 OneProject = Annotated[
-    schemas.ProjectId | None,
+    ProjectId | None,
     Query(description="Return only data of this project. Default: all of your projects."),
 ]
 AuditedProject = Annotated[
-    schemas.ProjectId | None,
+    ProjectId | None,
     Query(description="Return the entries of all developers about this project. Default: your own entries."),
 ]
 Since = Annotated[
-    Annotated[int, BeforeValidator(partial(read_instant, field="since")), _INSTANT] | None,
+    Annotated[int, BeforeValidator(partial(read_instant, field="since")), DATE_TIME] | None,
     Query(description="Return only sessions started at this time or later. In a URL, write + as %2B."),
 ]
 Until = Annotated[
-    Annotated[int, BeforeValidator(partial(read_instant, field="until")), _INSTANT] | None,
+    Annotated[int, BeforeValidator(partial(read_instant, field="until")), DATE_TIME] | None,
     Query(description="Return only sessions started before this time."),
 ]
 MessengerId = Annotated[

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import Request, Response
 
-from taproof.api.models import answer_model, list_model, request_model
-from taproof.api.parameters import Caller, Writer, json_body
-from taproof.api.schemas import DeletedAnswer, ProjectId
+from taproof.api.models import DeletedAnswer, answer_model, list_model, request_model
+from taproof.api.parameters import Caller, ProjectId, Writer, json_body
 from taproof.contract.fields import described
 from taproof.contract.project import (
     CreatedProject,
@@ -55,7 +54,7 @@ ProjectListAnswer: Final = list_model(
 CreatedProjectAnswer: Final = answer_model("CreatedProjectAnswer", CreatedProject, ProjectUpdate, models=_MODELS)
 SecretsAnswer: Final = answer_model("SecretsAnswer", ProjectSecrets)
 RotationAnswer: Final = answer_model("RotationAnswer", WebhookSecret)
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ProjectEndpoints:
@@ -94,7 +93,7 @@ class ProjectEndpoints:
         """Yield the list project by project: with 2,000 projects, it has megabytes."""
         separator = '{"projects":['
         async for each in self._projects.walk_projects(caller):
-            yield separator + _ENCODE(json_fields.project(each))
+            yield separator + ENCODE(json_fields.project(each))
             separator = ","
         yield "]}" if separator == "," else '{"projects":[]}'
 
@@ -166,20 +165,12 @@ class ProjectEndpoints:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         projects, project = "/projects", "/projects/{project_id}"
         secret = f"{project}/webhook-secret"
-        add(TAG, "GET", projects, self.list_projects, answer=ProjectListAnswer)
-        add(TAG, "POST", projects, self.create_project, CreateProject, answer=CreatedProjectAnswer)
-        add(TAG, "GET", project, self.read_project, answer=ProjectAnswer)
-        add(TAG, "PATCH", project, self.update_project, UpdateProject, answer=ProjectAnswer)
+        add(TAG, "GET", projects, self.list_projects, ProjectListAnswer)
+        add(TAG, "POST", projects, self.create_project, CreatedProjectAnswer)
+        add(TAG, "GET", project, self.read_project, ProjectAnswer)
+        add(TAG, "PATCH", project, self.update_project, ProjectAnswer)
         add(TAG, "DELETE", project, self.delete_project)
-        add(TAG, "POST", f"{project}/regenerate", self.regenerate_secrets, answer=SecretsAnswer)
-        add(WEBHOOKS_TAG, "GET", secret, self.read_webhook_secret, answer=RotationAnswer)
-        add(
-            WEBHOOKS_TAG,
-            "POST",
-            f"{secret}/rotate",
-            self.rotate_webhook_secret,
-            RotateWebhookSecret,
-            answer=RotationAnswer,
-            body_required=False,
-        )
-        add(WEBHOOKS_TAG, "POST", f"{secret}/promote", self.promote_webhook_secret, answer=RotationAnswer)
+        add(TAG, "POST", f"{project}/regenerate", self.regenerate_secrets, SecretsAnswer)
+        add(WEBHOOKS_TAG, "GET", secret, self.read_webhook_secret, RotationAnswer)
+        add(WEBHOOKS_TAG, "POST", f"{secret}/rotate", self.rotate_webhook_secret, RotationAnswer)
+        add(WEBHOOKS_TAG, "POST", f"{secret}/promote", self.promote_webhook_secret, RotationAnswer)

@@ -1,6 +1,6 @@
 """The developer endpoints of users: the list per project, and the export and erasure of one user's data.
 
-`developer.py` authenticates each request and registers the routes. The models follow the rules in `schemas.py`.
+`developer.py` authenticates each request and registers the routes.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,9 @@ from typing import Any, Final
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
-from taproof.api.parameters import Caller, Cursor, Limit, UserId, Writer
-from taproof.api.schemas import ErasedAnswer, ProjectId, Time
+from taproof.api.models import Time, answer_model, list_model
+from taproof.api.parameters import Caller, Cursor, Limit, ProjectId, UserId, Writer
+from taproof.contract.user import ProjectUser
 from taproof.core.accounts import Developer
 from taproof.http.download import Download, joined
 from taproof.http.limits.developers import HoldLimits
@@ -25,23 +26,10 @@ TAG: Final = "Users"
 Rows = list[dict[str, Any]]
 
 
-class UserAnswer(BaseModel):
-    """A user who signed in to a project. The names are those of the last sign-in."""
-
-    messenger_id: str = Field(examples=["123456789"])
-    messenger_name: str = Field(examples=["Ada Lovelace"])
-    messenger_username: str | None = Field(description="null: the user has no username.", examples=["ada"])
-    first_sign_in_at: Time
-    last_sign_in_at: Time
-    sign_ins: int = Field(description="How often the user confirmed a sign-in.", examples=[12])
-    reports: int = Field(description="How many of the stored sign-ins the user reported as not theirs.", examples=[0])
-
-
-class UserPageAnswer(BaseModel):
-    """One page of a project's users, the latest sign-in first."""
-
-    users: list[UserAnswer]
-    next_cursor: str | None = Field(description="Pass it as cursor for the next page. null: this is the last page.")
+UserAnswer: Final = answer_model("UserAnswer", ProjectUser)
+UserPageAnswer: Final = list_model(
+    "UserPageAnswer", "One page of a project's users, the latest sign-in first.", "users", UserAnswer, in_pages=True
+)
 
 
 class UserExportAnswer(BaseModel):
@@ -81,6 +69,12 @@ class UserExportAnswer(BaseModel):
     )
 
 
+class ErasedAnswer(BaseModel):
+    """The user's data was erased."""
+
+    erased: bool = Field(description="false: there was no data to erase.", examples=[True])
+
+
 class UserEndpoints:
     """The endpoints, one method each. `across_projects` limits calls that search all projects of a developer."""
 
@@ -100,15 +94,13 @@ class UserEndpoints:
 
     async def list_users(
         self, caller: Caller, project_id: ProjectId, *, limit: Limit = 50, cursor: Cursor = None
-    ) -> UserPageAnswer:
+    ) -> dict[str, Any]:
         """Return one page of the users who signed in to a project, the latest sign-in first.
 
         A user is listed until their last sign-in is older than the retention period, and for at least 91 days.
         """
         page = await self._users.list_users(caller, project_id, limit=limit, cursor=cursor)
-        return UserPageAnswer(
-            users=[UserAnswer(**json_fields.user(each)) for each in page.users], next_cursor=page.next_cursor
-        )
+        return {"users": [json_fields.user(each) for each in page.users], "next_cursor": page.next_cursor}
 
     async def export_user(self, request: Request, caller: Caller, messenger_id: UserId) -> Response:
         """Export a user's data in your projects: everything that erasing the user removes, and nothing of others.
@@ -137,6 +129,6 @@ class UserEndpoints:
 
     def add_routes(self, add: Callable[..., None]) -> None:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
-        add(TAG, "GET", "/projects/{project_id}/users", self.list_users)
-        add(TAG, "GET", "/users/{messenger_id}", self.export_user, answer=UserExportAnswer)
+        add(TAG, "GET", "/projects/{project_id}/users", self.list_users, UserPageAnswer)
+        add(TAG, "GET", "/users/{messenger_id}", self.export_user, UserExportAnswer)
         add(TAG, "DELETE", "/users/{messenger_id}", self.erase_user)

@@ -9,7 +9,8 @@ from taproof.cli.command import STORE, AsJson, Email, Given, command, group, loa
 from taproof.cli.developer_api import Yes, confirm
 from taproof.cli.output import print_json, print_secrets, print_table, to_the_minute
 from taproof.config.options import called
-from taproof.core.accounts import Actor, Plan
+from taproof.contract.account import Plan
+from taproof.core.accounts import Actor
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeveloperExists, DeveloperNotFound, InvalidRequest

@@ -25,6 +25,7 @@ from taproof.cli.remote import (
     service_address,
     signed_in_service,
 )
+from taproof.contract.access_token import ACCESS_TOKEN_ID
 from taproof.core.errors import TaproofError
 from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
@@ -45,7 +46,7 @@ _SESSION_TOKEN: Final = re.compile(r"\?start=([A-Za-z0-9_-]{43})\Z")
 _LINK_LIMIT: Final = 2_000
 _DAY: Final = 86_400
 """Seconds."""
-_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
+_TOKEN_ID: Final = re.compile(ACCESS_TOKEN_ID.pattern)
 _NOT_VALID: Final = frozenset({"invalid_access_token", "access_token_not_found"})
 """The error codes of a service for an access token that is already revoked or expired."""
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")

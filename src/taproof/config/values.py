@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, SecretStr
 
 from taproof.config.database_url import check_database_url
 from taproof.config.options import ValueForm
+from taproof.contract.account import Plan
 from taproof.core import rate_limit
-from taproof.core.accounts import Plan
 from taproof.core.address_rules import RANGES, AddressRules
 from taproof.core.brand import LOGO_BYTES, Logo, read_logo
 from taproof.core.clock import HOUR, MINUTE, SECOND

@@ -12,7 +12,8 @@ from starlette.routing import Route
 from taproof.console.access import Access, Visitor
 from taproof.console.account import browser_in_words
 from taproof.console.rendering import PageRenderer
-from taproof.core.accounts import AuditAction, AuditEntry, Via
+from taproof.contract.audit import AuditAction, Via
+from taproof.core.accounts import AuditEntry
 from taproof.service.audit import AuditLog
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects

@@ -14,12 +14,13 @@ from starlette.routing import Route
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Developer
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
-from taproof.core.sessions import Session, Status
+from taproof.core.sessions import Session
 from taproof.core.timeline import outcome_sentence, timeline
 from taproof.http.instants import read_instant
 from taproof.service.deliveries import Deliveries, SeenDelivery
@@ -27,7 +28,7 @@ from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionPage, SessionReader
 
 PAGE: Final = 50
-STATUS_NAMES: Final[tuple[Status, ...]] = get_args(Status)
+STATUS_NAMES: Final[tuple[SignInStatus, ...]] = get_args(SignInStatus)
 _NOT_FOUND: Final = (
     "You have no session with that id or token. Paste the whole value: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."

@@ -31,6 +31,7 @@ from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import show_state
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import AccessToken, Developer, Invitation
 from taproof.core.errors import (
     AccessDenied,
@@ -46,7 +47,7 @@ from taproof.core.errors import (
 )
 from taproof.core.identity import MessengerIdentity
 from taproof.core.names import isolated_name
-from taproof.core.sessions import DeveloperSignIn, Status
+from taproof.core.sessions import DeveloperSignIn
 from taproof.http.cookies import set_cookie
 from taproof.http.limits.rates import RateLimits
 from taproof.http.qr_code import qr_code
@@ -62,7 +63,7 @@ _ACCEPT: Final = f"{_INVITE}/accept"
 _CONFIRM: Final = f"{_INVITE}/confirm"
 
 _NONE_STARTED: Final = "This browser has no sign-in in progress, or it has expired. Start a new one."
-_ENDED: Final[Mapping[Status, str]] = {
+_ENDED: Final[Mapping[SignInStatus, str]] = {
     "cancelled": "You tapped Cancel in the messenger, or a number other than the one shown here, so nobody was signed "
     "in. If that was a mistake, start again.",
     "expired": "This sign-in expired after ten minutes without a decision. Start a new one.",
@@ -213,7 +214,7 @@ class SignInPages:
             if await self.access.visitor(request) is not None:
                 return RedirectResponse(HOME, 303)  # Another tab has already finished the sign-in.
             return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
-        status: Status
+        status: SignInStatus
         purpose = _purpose(kept)
         try:
             sign_in = await self.developer_sign_ins.read(kept["encrypted"], purpose)

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from taproof.console.access import FIRST_SIGN_IN, Access, Endpoint, Page, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
-from taproof.core.accounts import Plan
+from taproof.contract.account import Plan
 from taproof.core.errors import DeveloperExists, InvalidRequest, NotFound
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations

@@ -16,6 +16,7 @@ from taproof.console.access import HOME, Access, Visitor, requester_on_page
 from taproof.console.readable_json import readable_json
 from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import COOKIE_SECONDS, show_state
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import (
     BotBroken,
@@ -27,7 +28,6 @@ from taproof.core.errors import (
 )
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project
-from taproof.core.sessions import Status
 from taproof.http.cookies import delete_cookie, read_cookie, set_cookie
 from taproof.sdk.proof import ProofError, verify_proof
 from taproof.service.console.sign_in import DeveloperSignIns, Trial
@@ -53,7 +53,7 @@ class TryItResult:
     `answer` and `claims` are JSON. `problem` is the error from checking the proof, or "" if the proof is valid.
     """
 
-    status: Status
+    status: SignInStatus
     identity: MessengerIdentity | None = None
     answer: str = ""
     proof: str = ""

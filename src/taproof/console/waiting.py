@@ -6,8 +6,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from taproof.contract.session import SignInStatus
 from taproof.core.errors import InvalidRequest, SignInNotFound
-from taproof.core.sessions import Status
 from taproof.http.requester import until_gone
 from taproof.service.console.sign_in import DeveloperSignIns, Purpose, Trial
 
@@ -28,7 +28,7 @@ async def show_state(
     asked = request.query_params.get("wait", "0")
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 2 and int(asked) <= WAIT_LIMIT):
         raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
-    status: Status = "pending"
+    status: SignInStatus = "pending"
     try:
         if await sign_ins.wait(encrypted, purpose, int(asked), partial(until_gone, request.receive)) != "gone":
             status = (await sign_ins.read(encrypted, purpose)).status

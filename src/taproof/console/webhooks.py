@@ -13,9 +13,9 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.readable_json import readable_json
 from taproof.console.rendering import PageRenderer
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.attempt_errors import attempt_sentence
-from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, SignInReported, WebhookNotSet
 from taproof.core.projects import Project
 from taproof.service.deliveries import Deliveries, SeenDelivery

@@ -11,6 +11,9 @@ from taproof.contract.project import NAME
 AccessScope = Literal["read", "write", "tokens"]
 """One right of a credential. `read` reads everything but secrets, `write` changes projects and reads their secrets,
 `tokens` creates and ends credentials."""
+ACCESS_TOKEN_ID: Final = Field(
+    "The access token's id.", example="tok_5Nc8RjXw1ZaQe07UbKyLvT", limits={"pattern": "^tok_[A-Za-z0-9]{1,40}$"}
+)
 _SCOPES: Final = {"items": {"type": "string", "enum": list(get_args(AccessScope))}}
 
 
@@ -41,7 +44,7 @@ class NewAccessToken(TypedDict, total=False):
 class AccessToken:
     """An access token, without its plaintext."""
 
-    id: Annotated[str, Field(example="tok_5Nc8RjXw1ZaQe07UbKyLvT")]
+    id: Annotated[str, ACCESS_TOKEN_ID]
     name: Annotated[str, Field(example="deploy script")]
     preview: Annotated[str, Field("Its first and last characters.", example="tap_a1B2…Wx9z")]
     created_at: Annotated[datetime, TIME]
@@ -60,7 +63,7 @@ class AccessToken:
         str | None,
         Field(
             "The id of the access token that was used to create it; null if none was used.",
-            example="tok_5Nc8RjXw1ZaQe07UbKyLvT",
+            example=ACCESS_TOKEN_ID.example,
         ),
     ]
 

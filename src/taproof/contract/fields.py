@@ -74,8 +74,14 @@ class Field:
         """The text, and the release that added the field unless that is the first one."""
         return self.text if self.since == FIRST_RELEASE else f"{self.text} Since {self.since}.".lstrip()
 
+    @property
+    def pattern(self) -> str:
+        """The regular expression in the limits of a text."""
+        return str((self.limits or {})["pattern"])
+
 
 TIME: Final = Field("UTC, with milliseconds.", example="2026-11-20T22:44:03.127Z")
+NEXT_CURSOR: Final = Field("Send it as cursor to get the next page; null on the last page.")
 
 
 class Described(NamedTuple):

@@ -4,60 +4,15 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from taproof.contract.access_token import AccessScope
+from taproof.contract.account import Plan
+from taproof.contract.audit import AuditAction, Via
 from taproof.contract.member import Role
 from taproof.core.rights import FULL, SCOPES, Grant
 
-Plan = Literal["free", "pro", "business"]
 NO_PHONES: Final = (
     "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "
     "or ask the operator of this service for another plan."
 )
-
-Via = Literal["access_token", "console", "login", "invitation", "command_line", "service"]
-"""How an action was made: through the API, in the console, with `taproof login` (in a terminal, using only the
-messenger), by accepting an invitation, on the operator's command line, or by the service itself."""
-
-AuditAction = Literal[
-    "developer.created",
-    "developer.invited",
-    "developer.identity_bound",
-    "developer.identity_unbound",
-    "developer.shut_out",
-    "developer.removed",
-    "invitation.revoked",
-    "console.signed_in",
-    "console.signed_out",
-    "console.session_revoked",
-    "console.signed_out_everywhere",
-    "access_token.created",
-    "access_token.revoked",
-    "project.created",
-    "project.updated",
-    "project.secrets_regenerated",
-    "project.deleted",
-    "member.invited",
-    "member.invitation_revoked",
-    "member.joined",
-    "member.role_changed",
-    "member.removed",
-    "client.created",
-    "client.updated",
-    "client.secret_regenerated",
-    "client.deleted",
-    "webhook_secret.rotated",
-    "webhook_secret.promoted",
-    "webhook_secret.revealed",
-    "webhook.turned_off",
-    "delivery.resent",
-    "developer.plan_changed",
-    "bot.set",
-    "bot.removed",
-    "bot.broken",
-    "signing_keys.replaced",
-    "user.erased",
-    "audit.purged",
-]
-"""The action of an audit log entry."""
 
 InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken", "not_first"]
 """The result of accepting an invitation. "gone": the invitation does not exist, was accepted or has expired."""

@@ -4,15 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, get_args
 
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import ProjectEvent
 from taproof.core.errors import InvalidRequest
 from taproof.core.projects import EncryptedWebhookSecrets
-
-EventType = Literal[ProjectEvent, "webhook.test"]
-
-DeliveryState = Literal["due", "delivered", "failed", "ended"]
-"""The state of an event: to be sent, accepted by the receiver, given up after the last retry (dead letter), or ended
-because the project's webhook was removed or turned off."""
 
 
 def read_events(names: Sequence[str]) -> tuple[ProjectEvent, ...]:
@@ -80,8 +75,6 @@ class PassedOver(NamedTuple):
 
 
 NOBODY: Final = PassedOver()
-ATTEMPTS_SHOWN: Final = 50
-"""The number of latest attempts kept per delivery: a schedule has nine, but an event can be resent without limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ class Attempt:
     """One attempt to deliver an event.
 
     `started_at` and `duration` are in ms. `status` is the receiver's HTTP status; None without a response. `error` is a
-    code from `core/attempt_errors.py`; None with a response. `encrypted_answer` is the beginning of the response's
+    code from `contract/delivery.py`; None with a response. `encrypted_answer` is the beginning of the response's
     body, encrypted because a receiver may return the session token that it received.
     """
 

@@ -6,8 +6,8 @@ No user has the messenger account, and no session has the token. `test` is true 
 import hashlib
 from typing import Any, Final
 
+from taproof.contract.delivery import EventType
 from taproof.core.clock import iso8601
-from taproof.core.deliveries import EventType
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_session_id, new_session_token
 from taproof.core.session_state import SESSION_LIFETIME

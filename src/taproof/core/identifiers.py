@@ -7,6 +7,9 @@ import re
 import zlib
 from typing import Final
 
+from taproof.contract.client import CLIENT_ID
+from taproof.contract.delivery import EVENT_ID
+from taproof.contract.project import PROJECT_ID
 from taproof.core.clock import day_number
 from taproof.core.entropy import Entropy
 from taproof.core.sessions import SessionKey
@@ -23,10 +26,10 @@ _TIME_LENGTH: Final = 7
 """The number of characters for the time in milliseconds since the epoch. They suffice until the year 2081."""
 
 _SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-_PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]{16,40}")
 _SESSION_ID: Final = re.compile(r"sess_([A-Za-z0-9]{7})[A-Za-z0-9]{20}")
-_EVENT_ID: Final = re.compile(r"evt_[A-Za-z0-9]{16,40}")
-_CLIENT_ID: Final = re.compile(r"oidc_[A-Za-z0-9]{16,40}")
+_PROJECT_ID: Final = re.compile(PROJECT_ID.pattern)
+_EVENT_ID: Final = re.compile(EVENT_ID.pattern)
+_CLIENT_ID: Final = re.compile(CLIENT_ID.pattern)
 _KEY: Final = re.compile(r"[A-Za-z0-9]{49}")
 
 

@@ -14,3 +14,12 @@ class MessengerIdentity:
     messenger_name: str
     messenger_username: str
     messenger_phone: str | None = None
+
+    def to_fields(self) -> dict[str, str | None]:
+        """Return the fields of responses and events. A missing username is null; a missing phone number is omitted."""
+        fields = {
+            "messenger_id": self.messenger_id,
+            "messenger_name": self.messenger_name,
+            "messenger_username": self.messenger_username or None,
+        }
+        return fields if self.messenger_phone is None else {**fields, "messenger_phone": self.messenger_phone}

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
+from taproof.contract.account import Plan
 from taproof.contract.fields import UNSET, described, stored_settings
 from taproof.contract.member import Role
 from taproof.contract.project import ProjectEvent, ProjectUpdate, SameDevice, TurnOffReason
-from taproof.core.accounts import Plan
 from taproof.core.project_texts import ProjectTexts
 
 SERVICE_DEVELOPER: Final = "dev_console"

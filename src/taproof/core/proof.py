@@ -40,10 +40,8 @@ def sign_proof(identity: MessengerIdentity, project_id: str, session_token: str,
     """
     issued_at = now // SECOND
     claims = {
-        "messenger_id": identity.messenger_id,
-        "messenger_name": identity.messenger_name,
+        **identity.to_fields(),
         "messenger_username": identity.messenger_username,
-        **({} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}),
         "project_id": project_id,
         "session_token": session_token,
         "iss": ISSUER,

@@ -6,11 +6,11 @@ guarded statements of both drivers against this table (`tests/storage/test_sessi
 
 from typing import Final, Literal
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import MINUTE
 from taproof.core.return_code import RETURN_LIFETIME
-from taproof.core.sessions import Status
 
-State = Status | Literal["returning"]
+State = SignInStatus | Literal["returning"]
 """A status, or the part of pending between Confirm and the return code: readers see "pending", and no identity."""
 SessionEvent = Literal[
     "open", "confirm", "await_return", "renew_return", "return", "cancel", "withdraw", "expire", "consume", "report"
@@ -51,14 +51,14 @@ class IllegalTransition(Exception):
     """The event is not allowed in that state."""
 
 
-def visible_status(stored: State, expires_at: int, now: int) -> Status:
+def visible_status(stored: State, expires_at: int, now: int) -> SignInStatus:
     """Return the status that a reader sees at `now`: a pending session is expired from `expires_at` on."""
     if stored == "pending" or stored == "returning":  # noqa: PLR1714 — this is the polled path.
         return "expired" if now >= expires_at else "pending"
     return stored
 
 
-def status_without_code(stored: Status, expires_at: int, now: int) -> Status:
+def status_without_code(stored: SignInStatus, expires_at: int, now: int) -> SignInStatus:
     """Return the status that a reader without the return code sees at `now`, of a session that requires one."""
     return visible_status("pending" if stored == "confirmed" else stored, expires_at, now)
 

@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, get_args
 
+from taproof.contract.session import SignInStatus
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import EncryptedWebhookSecrets
 from taproof.core.service_bot import SERVICE_BOT
-
-Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
-"""A session's state (service-spec.md, States and transitions)."""
-
 
 Hint = Literal["waiting", "opened", "choosing", "phone_asked", "return", "unreachable"]
 """The next step of a pending session (contract.md, Hints).
@@ -79,7 +76,7 @@ class Session:
     id: str
     project_id: str
     project_name: str
-    status: Status
+    status: SignInStatus
     created_at: int
     expires_at: int
     opened_at: int | None = None
@@ -100,7 +97,7 @@ class Session:
 class FoundState(NamedTuple):
     """The state in which a guarded statement found a session. The fields are those of `Session`, as they are stored."""
 
-    status: Status
+    status: SignInStatus
     opener_id: str | None
     expires_at: int
     confirmed_at: int | None
@@ -133,7 +130,7 @@ class PolledSession(NamedTuple):
 
     project_id: str
     public_access: bool
-    status: Status
+    status: SignInStatus
     expires_at: int
     code_challenge: bytes | None = None
     encrypted_phone: bytes | None = None

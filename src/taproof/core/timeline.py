@@ -6,8 +6,9 @@ Source: service-spec.md, States and transitions.
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from taproof.contract.session import SignInStatus
 from taproof.core.session_state import visible_status
-from taproof.core.sessions import Session, Status
+from taproof.core.sessions import Session
 
 StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "used", "reported"]
 
@@ -62,7 +63,7 @@ def timeline(session: Session, now: int) -> list[Step]:
     return steps
 
 
-def _opened(session: Session, status: Status) -> Step:
+def _opened(session: Session, status: SignInStatus) -> Step:
     if session.opened_at is not None:
         return Step("opened", session.opened_at, "The link was opened in the messenger, and the bot asked the user.")
     if status == "pending":

@@ -61,10 +61,10 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from taproof.contract.session import SignInStatus
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS, InternalError, TaproofError
 from taproof.core.session_state import CountedDecision
-from taproof.core.sessions import Status
 from taproof.http.cells import Cells, CounterForm, HistogramForm, SharedMetrics
 
 LimitName = Literal[
@@ -108,7 +108,7 @@ _CALLS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Bounds for generate and verify: from a read of SQLite to the time limit of a PostgreSQL statement."""
 _REMOTE: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 """Bounds for work that includes calls to another service: from one quick call to the time limit of an update."""
-_POLLS: Final = CounterForm("taproof_polls_total", "Answered verify calls.", "status", get_args(Status))
+_POLLS: Final = CounterForm("taproof_polls_total", "Answered verify calls.", "status", get_args(SignInStatus))
 _GENERATE: Final = HistogramForm("taproof_generate_seconds", "Generate calls that created a session.", _CALLS)
 _VERIFY: Final = HistogramForm(
     "taproof_verify_seconds", "Answered verify calls, without the time that they waited.", _CALLS

@@ -11,6 +11,10 @@ from typing import Any, Final, Generic, Literal, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from taproof.contract.access_token import AccessScope, AccessToken, CreatedAccessToken
+from taproof.contract.account import Account
+from taproof.contract.analytics import Analytics
+from taproof.contract.audit import AuditEntry
+from taproof.contract.delivery import Delivery
 from taproof.contract.project import (
     CreatedProject,
     Project,
@@ -19,16 +23,10 @@ from taproof.contract.project import (
     ProjectUpdate,
     WebhookSecret,
 )
+from taproof.contract.session import Session
 from taproof.sdk.api_errors import UnexpectedAnswer
 from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one, sent_settings
 from taproof.sdk.exchange import ANSWER_LIMIT, Call, Service
-from taproof.sdk.results import (
-    Account,
-    Analytics,
-    AuditEntry,
-    Delivery,
-    Session,
-)
 
 T = TypeVar("T")
 

@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from taproof.contract.session import ConfirmedSession, MessengerUser, SignInStatus
 from taproof.sdk.api_errors import TaproofApiError
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.sdk.exchange import Call, CallResult, Pause, Request, Service
 from taproof.sdk.reading import read
 from taproof.sdk.retries import ask, document, is_passing, retry_pause
-
-SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
 _WAIT: Final = 25.0
 """Seconds that the service should hold a call; proxies usually allow 60 seconds (docs: long poll)."""
@@ -47,16 +46,6 @@ class SignIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessengerUser:
-    """The user who tapped Confirm. For the fields, see `Identity`; `messenger_username` is None if there is none."""
-
-    messenger_id: str
-    messenger_name: str
-    messenger_username: str | None
-    messenger_phone: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SignInResult:
     """The result of a sign-in.
 
@@ -81,12 +70,6 @@ class SignInResult:
     def is_confirmed(self) -> bool:
         """True if the user confirmed."""
         return self.status == "confirmed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Confirmed:
-    confirmed_at: datetime
-    proof: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,5 +240,5 @@ def _result(answer: Mapping[str, Any]) -> SignInResult:
     status = answer.get("status")
     if status != "confirmed":
         return read(SignInResult, {"status": status, "hint": answer.get("hint")})
-    confirmed, user = read(_Confirmed, answer), read(MessengerUser, answer)
+    confirmed, user = read(ConfirmedSession, answer), read(MessengerUser, answer)
     return SignInResult(status=status, user=user, confirmed_at=confirmed.confirmed_at, proof=confirmed.proof)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from taproof.contract.user import ProjectUser
 from taproof.sdk.developer_api import ask_developer_api, path_id
 from taproof.sdk.developer_calls import Pages
 from taproof.sdk.exchange import ANSWER_LIMIT, Call, Service
 from taproof.sdk.reading import read
-from taproof.sdk.results import ProjectUser
 
 _EXPORT_LIMIT: Final = 64 * ANSWER_LIMIT
 

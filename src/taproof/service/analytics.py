@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from taproof.contract.analytics import AnalyticsFunnel
+from taproof.contract.fields import described
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
 from taproof.core.counts import DailyCounts, DailyUsers
@@ -15,7 +17,7 @@ from taproof.service.project_access import read_in_projects
 from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]
-COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expired", "reported")
+COUNTS: Final = tuple(described(AnalyticsFunnel))
 """The names of the counts. Sessions that a user reported ("This wasn't me") also count as cancelled or confirmed."""
 
 

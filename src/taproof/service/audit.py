@@ -12,7 +12,8 @@ from functools import partial
 from typing import Final
 
 from taproof.contract.access_token import AccessScope
-from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
+from taproof.contract.audit import AuditAction, Via
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import ID_LENGTH, is_project_id, new_id

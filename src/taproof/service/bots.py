@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from taproof.core.accounts import Actor, AuditAction, AuditEntry
+from taproof.contract.audit import AuditAction
+from taproof.core.accounts import Actor, AuditEntry
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.encryption import Encryptor, associated_data_of

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
 
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock
-from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
+from taproof.core.deliveries import Attempt, DeliveryRecord, Event
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet

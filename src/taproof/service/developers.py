@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from taproof.contract.access_token import AccessScope
-from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan, RemovedDeveloper, Via
+from taproof.contract.access_token import ACCESS_TOKEN_ID, AccessScope
+from taproof.contract.account import Plan
+from taproof.contract.audit import Via
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, RemovedDeveloper
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -32,7 +34,7 @@ ACCESS_TOKEN_LIMIT: Final = 100
 """The maximum number of unexpired access tokens per developer. Excess tokens created before this limit existed stay
 valid."""
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
+_TOKEN_ID: Final = re.compile(ACCESS_TOKEN_ID.pattern)
 _TOUCH_EVERY: Final = MINUTE
 """The precision (ms) of a token's last-used time: at most one write per minute, however often the token is used."""
 

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from taproof.core.accounts import Actor, AuditEntry, Developer, Invitation, InvitationOutcome, Plan
+from taproof.contract.account import Plan
+from taproof.core.accounts import Actor, AuditEntry, Developer, Invitation, InvitationOutcome
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (

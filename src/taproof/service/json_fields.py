@@ -1,21 +1,35 @@
 """Convert the services' results to JSON values for the API and `--json`. Only the fields listed here are shown."""
 
+import dataclasses
 import functools
+import json
 from collections.abc import Callable, Hashable
 from datetime import datetime
 from typing import Any, Final, cast, get_origin
 
 from taproof.contract import access_token as contract_token
+from taproof.contract import analytics as contract_analytics
+from taproof.contract import audit as contract_audit
 from taproof.contract import client as contract_client
+from taproof.contract import delivery as contract_delivery
 from taproof.contract import member as contract_member
 from taproof.contract import project as contract
+from taproof.contract import session as contract_session
+from taproof.contract import user as contract_user
+from taproof.contract.account import DeveloperAccount
+from taproof.contract.analytics import AnalyticsDay
 from taproof.contract.fields import described, required_kind
-from taproof.contract.project import TurnOffReason
-from taproof.core.accounts import AccessToken, Developer, Member
-from taproof.core.clock import iso8601
+from taproof.contract.project import TurnOffReason, WebhookTurnedOff
+from taproof.core.accounts import AccessToken, AuditEntry, Developer, Member
+from taproof.core.attempt_errors import attempt_error, attempt_sentence
+from taproof.core.clock import iso8601, iso_date
 from taproof.core.counts import ProjectUser
+from taproof.core.deliveries import Attempt
 from taproof.core.oidc.clients import OidcClient
 from taproof.core.projects import Project
+from taproof.core.sessions import Session
+from taproof.service.analytics import Analytics
+from taproof.service.deliveries import SeenDelivery
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 
@@ -24,47 +38,48 @@ _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
     "failing": "Every attempt failed for five days, so no more events are sent to the receiver. Check it, then set"
     " webhook_url again.",
 }
+_NOBODY: Final = {"messenger_id": "", "messenger_name": "", "messenger_username": None, "messenger_phone": None}
+"""The user of a session that nobody has confirmed."""
 
 
 def shown(definition: type, found: Any, **values: Any) -> dict[str, Any]:
     """Return the fields of a definition in `contract/`, as JSON values.
 
     Args:
-        definition: the dataclass. Only its fields are shown.
+        definition: the dataclass. Only its fields are shown. A field with a default is left out if it is None.
         found: has the values as attributes of the same names; times are in ms since the epoch.
         values: the values of fields that have no such attribute, or another value there.
     """
-    return {
-        name: values[name] if name in values else convert(getattr(found, name))
-        for name, convert in _conversions(definition)
-    }
+    answer = {}
+    for name, convert, may_be_omitted in _conversions(definition):
+        value = values[name] if name in values else getattr(found, name)
+        if not may_be_omitted or value is not None:
+            answer[name] = convert(value)
+    return answer
 
 
 @functools.cache
-def _conversions(definition: Hashable) -> list[tuple[str, Callable[[Any], Any]]]:
-    """Return the function for each field that converts its value to JSON."""
+def _conversions(definition: Hashable) -> list[tuple[str, Callable[[Any], Any], bool]]:
+    """Return the function for each field that converts its value to JSON, and whether the field may be left out."""
 
     def conversion(kind: Any) -> Callable[[Any], Any]:
         if required_kind(kind) is datetime:
-            return time_or_none
+            return lambda value: None if value is None else iso8601(value)
         return list if get_origin(kind) is tuple else lambda value: value
 
-    return [(name, conversion(kind)) for name, (kind, _) in described(cast("type", definition)).items()]
-
-
-def time_or_none(instant: int | None) -> str | None:
-    """Return a time in ms since the epoch as ISO 8601 text; None stays None."""
-    return None if instant is None else iso8601(instant)
+    kinds = described(cast("type", definition))
+    fields = dataclasses.fields(cast("Any", definition))
+    return [(each.name, conversion(kinds[each.name].kind), each.default is None) for each in fields]
 
 
 def account(developer: Developer) -> dict[str, Any]:
-    """Return a developer account."""
-    return {
-        "id": developer.id,
-        "email": developer.email,
-        "created_at": iso8601(developer.created_at),
-        "plan": developer.plan,
-    }
+    """Return a developer's account."""
+    return shown(DeveloperAccount, developer)
+
+
+def audit_entry(found: AuditEntry) -> dict[str, Any]:
+    """Return an entry of the audit log."""
+    return shown(contract_audit.AuditEntry, found, details=json.loads(found.details))
 
 
 def project(found: Project) -> dict[str, Any]:
@@ -82,32 +97,54 @@ def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]
     return {**project(created), "webhook_secret": secrets.webhook_secret, "secret_key": secrets.secret_key}
 
 
-def client(found: OidcClient) -> dict[str, Any]:
-    """Return an OpenID Connect client without its secret."""
-    return shown(contract_client.OidcClient, found, client_id=found.id, client_secret_preview=found.secret_preview)
-
-
-def client_with_secret(found: OidcClient, secret: str | None) -> dict[str, Any]:
+def client(found: OidcClient, secret: str | None = None) -> dict[str, Any]:
     """Return an OpenID Connect client and, if it has a new one, its secret."""
-    return client(found) | ({} if secret is None else {"client_secret": secret})
+    values = {"client_id": found.id, "client_secret_preview": found.secret_preview, "client_secret": secret}
+    return shown(contract_client.ChangedOidcClient, found, **values)
 
 
 def member(found: Member) -> dict[str, Any]:
     """Return a member of a project."""
-    return shown(contract_member.Member, found, joined_at=iso8601(found.created_at))
+    return shown(contract_member.Member, found, joined_at=found.created_at)
+
+
+def session(found: Session) -> dict[str, Any]:
+    """Return a session with the user who confirmed it, if any."""
+    user = _NOBODY if found.identity is None else dataclasses.asdict(found.identity)
+    return shown(contract_session.Session, found, **user)
+
+
+def delivery(found: SeenDelivery) -> dict[str, Any]:
+    """Return a webhook event with its attempts."""
+    record = found.record
+    return shown(
+        contract_delivery.Delivery,
+        record,
+        id=record.event_id,
+        event=record.type,
+        status=record.state,
+        next_attempt_at=record.due_at if record.state == "due" and not found.sending else None,
+        sending=found.sending,
+        interrupted_attempts=record.interrupted,
+        attempts=[_attempt(*each) for each in zip(record.attempts, found.answers, strict=True)],
+    )
+
+
+def _attempt(found: Attempt, answer: str | None) -> dict[str, Any]:
+    error, code = attempt_sentence(found.status, found.error), attempt_error(found.status, found.error)
+    values = {"duration_ms": found.duration, "error": error, "error_code": code, "answer": answer}
+    return shown(contract_delivery.DeliveryAttempt, found, **values)
 
 
 def user(found: ProjectUser) -> dict[str, Any]:
     """Return a user of a project."""
-    return {
-        "messenger_id": found.messenger_id,
-        "messenger_name": found.messenger_name,
-        "messenger_username": found.messenger_username or None,
-        "first_sign_in_at": iso8601(found.first_at),
-        "last_sign_in_at": iso8601(found.last_at),
-        "sign_ins": found.sign_ins,
-        "reports": found.reports,
-    }
+    return shown(
+        contract_user.ProjectUser,
+        found,
+        messenger_username=found.messenger_username or None,
+        first_sign_in_at=found.first_at,
+        last_sign_in_at=found.last_at,
+    )
 
 
 def access_token(found: AccessToken) -> dict[str, Any]:
@@ -120,13 +157,31 @@ def created_access_token(created: CreatedAccessToken) -> dict[str, Any]:
     return {**access_token(created.token), "access_token": created.plaintext}
 
 
+def analytics(found: Analytics) -> dict[str, Any]:
+    """Return the counts of a window of days."""
+    return shown(
+        contract_analytics.Analytics,
+        found,
+        total_sessions=found.totals["requested"],
+        confirmed_sessions=found.totals["confirmed"],
+        daily=[
+            shown(AnalyticsDay, each, date=iso_date(each.day), sessions=each.counts["requested"], **each.counts)
+            for each in found.daily
+        ],
+        funnel=found.totals,
+        projects=[{"id": project_id, "name": name} for project_id, name in found.projects],
+    )
+
+
 def _turned_off(found: Project) -> dict[str, Any] | None:
     # Once the project has a new webhook URL, the old one no longer matters.
     if found.webhook_url or found.webhook_off_at is None or found.webhook_off_reason is None:
         return None
-    return {
-        "url": found.webhook_off_url or "",
-        "reason": found.webhook_off_reason,
-        "at": iso8601(found.webhook_off_at),
-        "explanation": _TURNED_OFF[found.webhook_off_reason],
-    }
+    return shown(
+        WebhookTurnedOff,
+        None,
+        url=found.webhook_off_url or "",
+        reason=found.webhook_off_reason,
+        at=found.webhook_off_at,
+        explanation=_TURNED_OFF[found.webhook_off_reason],
+    )

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from taproof.contract.member import Role
-from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Member, MemberInvitation
+from taproof.contract.audit import AuditAction
+from taproof.contract.member import INVITATION_ID, MEMBER_ID, Role
+from taproof.core.accounts import Actor, AuditEntry, Developer, Member, MemberInvitation
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -31,8 +32,8 @@ from taproof.storage.queries.members import JoinOutcome
 
 LIFETIME: Final = 7 * DAY
 """The lifetime of an invitation in ms. It is shorter if the credential that creates the invitation expires earlier."""
-_INVITATION_ID: Final = re.compile(r"minv_[A-Za-z0-9]{1,40}")
-_DEVELOPER_ID: Final = re.compile(r"dev_[A-Za-z0-9]{1,40}")
+_INVITATION_ID: Final = re.compile(INVITATION_ID.pattern)
+_DEVELOPER_ID: Final = re.compile(MEMBER_ID.pattern)
 _REFUSALS: Final[Mapping[JoinOutcome, type[TaproofError]]] = {
     "gone": InvitationNotFound,
     "already_member": AlreadyMember,

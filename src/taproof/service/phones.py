@@ -5,7 +5,9 @@ from typing import Final
 
 import phonenumbers
 
-_E164: Final = re.compile(r"\+[1-9][0-9]{4,14}")
+from taproof.contract.session import PHONE
+
+_E164: Final = re.compile(PHONE.pattern)
 
 
 def e164_number(text: str) -> str | None:

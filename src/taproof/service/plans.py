@@ -4,10 +4,10 @@ A limit is checked only when something new starts. Sign-ins in progress are not 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from taproof.core.accounts import Actor, Developer, Plan
+from taproof.contract.account import Plan, Usage
+from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import SECOND, Clock, iso_date, month_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import PlanLimitReached
@@ -20,16 +20,6 @@ FRESH: Final = 10 * SECOND
 can exceed its limit by the sign-ins that all processes confirm during this time."""
 _KEPT: Final = 10_000
 """The maximum number of developers whose counts a process keeps."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """A developer's usage and the limits of their plan. A limit of None means no limit."""
-
-    projects: int
-    projects_limit: int | None
-    sign_ins_this_month: int
-    sign_ins_limit: int | None
 
 
 class _Counted(NamedTuple):
@@ -81,7 +71,12 @@ class Plans:
         """Return a developer's usage, counted now."""
         used = await self._storage.plans.read_used(developer.id, month_of(self._clock()).start)
         plan = developer.plan
-        return Usage(used.projects, self._projects.get(plan), used.sign_ins, self._sign_ins.get(plan))
+        return Usage(
+            projects=used.projects,
+            projects_limit=self._projects.get(plan),
+            sign_ins_this_month=used.sign_ins,
+            sign_ins_limit=self._sign_ins.get(plan),
+        )
 
     async def require_room(self, developer_id: str, plan: Plan) -> None:
         """Refuse a new sign-in if the developer's plan allows no more this month.

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from taproof.contract.account import Plan
 from taproof.contract.project import SameDevice
-from taproof.core.accounts import NO_PHONES, Plan
+from taproof.core.accounts import NO_PHONES
 from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import read_events
 from taproof.core.errors import InvalidRequest

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from taproof.contract.account import Plan
 from taproof.contract.project import OVERLAP_LIMIT
-from taproof.core.accounts import Actor, Developer, Plan
+from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
 from taproof.core.encryption import Encryptor, associated_data_of

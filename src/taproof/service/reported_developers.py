@@ -8,7 +8,8 @@ were revoked.
 
 from dataclasses import replace
 
-from taproof.core.accounts import AuditAction, AuditEntry, EndedRights, ProjectItem
+from taproof.contract.audit import AuditAction
+from taproof.core.accounts import AuditEntry, EndedRights, ProjectItem
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.projects import SERVICE_DEVELOPER

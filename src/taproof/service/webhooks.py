@@ -9,18 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.delivery import AttemptError, DeliveryState
 from taproof.contract.project import TurnOffReason
-from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.deliveries import (
-    NOBODY,
-    Attempt,
-    AttemptOutcome,
-    Delivery,
-    DeliveryState,
-    Event,
-    PassedOver,
-)
+from taproof.core.deliveries import NOBODY, Attempt, AttemptOutcome, Delivery, Event, PassedOver
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.projects import EncryptedWebhookSecrets

@@ -10,8 +10,9 @@ from inspect import signature
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from taproof.contract.delivery import DeliveryState
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation
-from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
+from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, Event
 from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient

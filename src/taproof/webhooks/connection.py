@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from taproof.core.attempt_errors import AttemptError
+from taproof.contract.delivery import AttemptError
 
 ANSWER_BUDGET: Final = 128 * 1024
 """Bytes that an answer may have with its interim answers, headers and chunks, as far as it is read."""

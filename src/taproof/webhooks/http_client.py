@@ -19,8 +19,8 @@ from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, pop_addr_infos_in
 from aiohttp.abc import AbstractResolver
 from aiohttp.resolver import AsyncResolver
 
+from taproof.contract.delivery import AttemptError
 from taproof.core.address_rules import AddressRules
-from taproof.core.attempt_errors import AttemptError
 from taproof.core.retry_after import RETRY_AFTER_STATUSES
 from taproof.core.webhook_url import UrlParts, is_ip_address, is_loopback, split_url
 from taproof.sdk.http_request import client_context

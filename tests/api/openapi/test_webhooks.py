@@ -9,10 +9,9 @@ from jsonschema import Draft202012Validator
 from tests.api.conftest import Api
 from tests.api.test_deliveries import own_project
 
+from taproof.contract.delivery import ATTEMPTS_SHOWN, EventType, ShownError
 from taproof.contract.project import ProjectEvent
-from taproof.core.attempt_errors import ShownError
 from taproof.core.clock import MINUTE
-from taproof.core.deliveries import ATTEMPTS_SHOWN, EventType
 from taproof.core.entropy import system_entropy
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import ProjectChanges

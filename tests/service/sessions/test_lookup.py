@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.entropy import system_entropy
@@ -12,7 +13,7 @@ from taproof.core.errors import ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import new_session_token
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project
-from taproof.core.sessions import Session, Status
+from taproof.core.sessions import Session
 from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 URL = "https://example.com/hook"
 
 
-async def listed(node: "Node", developer: Developer, status: Status | None = None) -> list[Session]:
+async def listed(node: "Node", developer: Developer, status: SignInStatus | None = None) -> list[Session]:
     page = await node.session_reader.list_sessions(developer, project_id=None, status=status, limit=9, cursor=None)
     return page.sessions
 

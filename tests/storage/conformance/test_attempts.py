@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState
 from taproof.core.clock import DAY, SECOND
-from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryRecord, DeliveryState
+from taproof.core.deliveries import DeliveryRecord
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.postgres import deliveries as postgres_deliveries
 from taproof.storage.protocol import Storage

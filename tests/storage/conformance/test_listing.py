@@ -4,22 +4,23 @@ from typing import TYPE_CHECKING
 
 from tests.databases import expired_event
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import MINUTE
 from taproof.core.page_cursor import PageCursor
-from taproof.core.sessions import Session, Status
+from taproof.core.sessions import Session
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.seed import Seed
 
-STATUSES: tuple[Status, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
+STATUSES: tuple[SignInStatus, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
 EDGE = 10 * MINUTE
 
 
-async def in_every_state(storage: Storage, seed: "Seed", created_at: int) -> dict[str, Status]:
+async def in_every_state(storage: Storage, seed: "Seed", created_at: int) -> dict[str, SignInStatus]:
     """Make a project with one session in each stored state, all created at one instant; return states by id."""
     project = await seed.project()
-    made: dict[str, Status] = {(await seed.session(project, created_at)).id: "pending"}
+    made: dict[str, SignInStatus] = {(await seed.session(project, created_at)).id: "pending"}
     cancelled = await seed.opened(project, at=created_at)
     await storage.sessions.cancel_session(cancelled.key, "1001", created_at, seed.event(project))
     used = await seed.confirmed(project, at=created_at)

@@ -9,22 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.databases import Database, expired_event
 
+from taproof.contract.delivery import EventType
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import EventType
 from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import Project
-from taproof.core.sessions import NewSession, Session, Status
+from taproof.core.sessions import NewSession, Session
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.seed import Seed
 
-STATUSES: tuple[Status, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
+STATUSES: tuple[SignInStatus, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
 EDGE = 10 * MINUTE
 URL = "https://example.com/"
 
 
-async def in_state(seed: "Seed", project: Project, status: Status, at: int, user: str = "1001") -> NewSession:
+async def in_state(seed: "Seed", project: Project, status: SignInStatus, at: int, user: str = "1001") -> NewSession:
     """Store a session that was created at `at`, opened by `user`, and is stored as `status`."""
     storage = seed.storage
     if status in {"confirmed", "used"}:
@@ -48,10 +49,10 @@ class Made(NamedTuple):
 
     project: int
     age: int
-    status: Status
+    status: SignInStatus
     user: str
 
-    def seen(self) -> Status:
+    def seen(self) -> SignInStatus:
         """Return its status as a reader sees it."""
         return "expired" if self.status == "pending" and self.age >= 10 else self.status
 
@@ -194,7 +195,9 @@ async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Stora
 
 
 @pytest.mark.parametrize("status", STATUSES)
-async def test_read_session_by_id_returns_it_in_every_state(storage: Storage, seed: "Seed", status: Status) -> None:
+async def test_read_session_by_id_returns_it_in_every_state(
+    storage: Storage, seed: "Seed", status: SignInStatus
+) -> None:
     """Whole, in the status that a reader sees, among others of the same instant, of whichever project it is."""
     projects = [await seed.project() for _ in range(3)]
     made = [await in_state(seed, project, status, seed.now) for project in projects for _ in range(2)]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import expired_event
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import ProjectNotFound
 from taproof.core.projects import EncryptedWebhookSecrets, ProjectChanges
-from taproof.core.sessions import Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
     ada = await seed.developer()
     doomed = await seed.project(ada, webhook_url="https://example.com/")
     kept = await seed.project(ada, webhook_url="https://example.com/")
-    statuses: dict[str, Status] = {}
+    statuses: dict[str, SignInStatus] = {}
     for number in range(30):
         await seed.confirmed(doomed, user=f"{number}", at=seed.now - (number % 3) * DAY)
         if number % 3 == 0:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.clock import SECOND
-from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryRecord, DeliveryState, Event, EventType
+from taproof.core.deliveries import DeliveryRecord, Event
 from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage

@@ -9,9 +9,9 @@ from tests.databases import NOW, expired_event
 from tests.storage.conformance.test_audit import run
 from tests.storage.seed import Seed, present
 
+from taproof.contract.delivery import DeliveryState
 from taproof.core.accounts import AuditPurge
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import DeliveryState
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import NOW
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.projects import ProjectChanges
 from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
-from taproof.core.sessions import Hint, NewSession, SessionKey, Status
+from taproof.core.sessions import Hint, NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ async def hints(storage: Storage, *sessions: NewSession) -> list[Hint | None]:
     return [None if each is None else each.hint for each in found]
 
 
-async def status_of(storage: Storage, key: SessionKey) -> Status | None:
+async def status_of(storage: Storage, key: SessionKey) -> SignInStatus | None:
     found = await storage.sessions.poll_session(key)
     return None if found is None else found.status
 

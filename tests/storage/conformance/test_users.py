@@ -8,12 +8,14 @@ import pytest
 from tests.databases import NOW, expired_event
 from tests.storage.seed import Seed, present
 
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import ProjectEvent
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import DeliveryState, Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.projects import NamedProject, Project, ProjectChanges
 from taproof.core.prompts import PhoneRequest
-from taproof.core.sessions import NewPhone, NewSession, Session, Status
+from taproof.core.sessions import NewPhone, NewSession, Session
 from taproof.storage.protocol import Storage
 
 PHONE = NewPhone(b"encrypted \0", b"body with the number")
@@ -117,15 +119,15 @@ async def test_report_session_records_the_chosen_events(
     storage: Storage, seed: Seed, webhook_events: tuple[ProjectEvent, ...]
 ) -> None:
     """In the transaction of the report, at its time, and only those for the state that the report finds."""
-    states: tuple[Status, ...] = ("pending", "confirmed", "used")
+    states: tuple[SignInStatus, ...] = ("pending", "confirmed", "used")
     for state in states:
         project = await seed.project(webhook_url="https://example.com/", webhook_events=webhook_events)
         new = await (seed.opened(project) if state == "pending" else seed.confirmed(project))
         if state == "used":
             assert await storage.sessions.consume_session(new.key, NOW)
         kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if state == "pending" else ["auth.reported"]
-        by_status: dict[Status, list[Event]] = {
-            each: [seed.event(project, "auth.reported", NOW + 1)] for each in get_args(Status)
+        by_status: dict[SignInStatus, list[Event]] = {
+            each: [seed.event(project, "auth.reported", NOW + 1)] for each in get_args(SignInStatus)
         }
         by_status[state] = [seed.event(project, kind, NOW + 1) for kind in kinds]
         assert await storage.sessions.report_session(new.key, "1001", NOW + 1, by_status) is not None

@@ -12,8 +12,9 @@ import pytest
 from tests.databases import NOW, new_postgres
 from tests.postgres_server import execute
 
+from taproof.contract.delivery import DeliveryState
 from taproof.core.clock import DAY, SECOND
-from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
+from taproof.core.deliveries import Delivery, PassedOver
 from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import ProjectChanges
 from taproof.storage.postgres import deliveries, transaction

@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.page_cursor import PageCursor
-from taproof.core.sessions import Status
 from taproof.storage.postgres import database, deliveries, listing
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -94,7 +94,7 @@ async def test_a_page_reads_the_sessions_that_it_shows(
     await connection.execute(FILL, TODAY, project.id, NOW, STORED)
     if statistics == "current":
         await connection.execute("ANALYZE")
-    statuses: tuple[Status | None, ...] = (None, "pending", "confirmed", "cancelled", "expired", "used")
+    statuses: tuple[SignInStatus | None, ...] = (None, "pending", "confirmed", "cancelled", "expired", "used")
     for status in statuses:
         for user in (None, "1001", "9900"):
             for since in (0, NOW - STORED // 2):

@@ -3,16 +3,18 @@
 The document lists every response of a route, failures included, so that a client or a fuzzer can check against it.
 """
 
+import copy
 from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from taproof.api.openapi.failures import FAILURE_SCHEMAS, failure_responses, failures
+from taproof.api.openapi.failures import FAILURE_SCHEMAS, ErrorClass, failures, share_failures
 from taproof.api.openapi.login import LOGIN_PATHS, LOGIN_SCHEMAS, LOGIN_TAG
 from taproof.api.openapi.sign_in import SIGN_IN_PATHS, SIGN_IN_SCHEMAS
 from taproof.api.openapi.webhooks import WEBHOOK_SCHEMAS, WEBHOOKS
+from taproof.core import errors
 
 _DESCRIPTION: Final = """\
 Sign users in with their messenger account.
@@ -73,41 +75,55 @@ _SECURITY_SCHEMES: Final = {
     },
 }
 
-_ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
-_BAD_REQUESTS: Final = {
+_ERRORS: Final[dict[str, tuple[ErrorClass, ...]]] = {
     **dict.fromkeys(
         (
-            *("delete_project", "regenerate_secrets", "read_webhook_secret", "erase_user", "export_user"),
+            *("delete_project", "regenerate_secrets", "read_webhook_secret", "erase_user"),
             *("update_client", "delete_client", "regenerate_client_secret", "delete_member_invitation"),
         ),
-        "BadRole",
+        (errors.InsufficientRole,),
     ),
-    "update_member": "BadMember",
-    "delete_member": "BadMember",
-    "create_member_invitation": "BadMemberInvitation",
-    "accept_member_invitation": "BadAcceptance",
-    "create_project": "BadProject",
-    "create_client": "BadClient",
-    "update_project": "BadProjectChange",
-    "create_access_token": "BadAccessToken",
-    "rotate_webhook_secret": "BadRotation",
-    "promote_webhook_secret": "BadPromotion",
-    "send_webhook_test": "BadSend",
-    "resend_delivery": "BadResend",
+    "export_user": (errors.InsufficientRole, errors.ProjectNotFound),
+    "update_member": (errors.InsufficientRole, errors.LastOwner),
+    "delete_member": (errors.InsufficientRole, errors.LastOwner),
+    "create_member_invitation": (errors.InsufficientRole, errors.TooManyMembers),
+    "accept_member_invitation": (
+        errors.AlreadyMember,
+        errors.TooManyMembers,
+        errors.TooManyProjects,
+        errors.InvitationNotFound,
+    ),
+    "create_project": (
+        errors.BotTokenRefused,
+        errors.BotTaken,
+        errors.PlanLimitReached,
+        errors.TooManyProjects,
+        errors.MessengerUnavailable,
+    ),
+    "update_project": (
+        errors.InsufficientRole,
+        errors.BotTokenRefused,
+        errors.BotTaken,
+        errors.MessengerUnavailable,
+    ),
+    "create_client": (errors.InsufficientRole, errors.TooManyClients),
+    "create_access_token": (errors.TooManyAccessTokens,),
+    "rotate_webhook_secret": (errors.InsufficientRole, errors.RotationUnderWay),
+    "promote_webhook_secret": (errors.InsufficientRole, errors.NoRotation),
+    "send_webhook_test": (errors.InsufficientRole, errors.WebhookNotSet),
+    "resend_delivery": (errors.InsufficientRole, errors.WebhookNotSet, errors.SignInReported),
 }
-"""The 400 response of each developer endpoint whose 400 response is not BadRequest."""
+"""The errors of developer endpoints, in addition to those of all of them and of their parameters."""
 _NOT_FOUND: Final = {
-    "project_id": "ProjectNotFound",
-    "client_id": "ProjectOrClientNotFound",
-    "developer_id": "ProjectOrMemberNotFound",
-    "invitation_id": "ProjectOrInvitationNotFound",
-    "token_id": "AccessTokenNotFound",
-    "session_id": "SessionNotFound",
-    "delivery_id": "DeliveryNotFound",
+    "project_id": errors.ProjectNotFound,
+    "client_id": errors.ClientNotFound,
+    "developer_id": errors.MemberNotFound,
+    "invitation_id": errors.InvitationNotFound,
+    "token_id": errors.AccessTokenNotFound,
+    "session_id": errors.SessionNotFound,
+    "delivery_id": errors.DeliveryNotFound,
 }
-"""The 404 response of endpoints with this parameter. If there are several, the last one's response covers all."""
-_OTHER_NOT_FOUND: Final = {"accept_member_invitation": "InvitationNotFound", "export_user": "ProjectNotFound"}
-_ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
+"""The error of each parameter that names something."""
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
@@ -124,13 +140,13 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     document["info"]["license"] = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
     document["servers"] = [{"url": "/"}]
     document["tags"] = _TAGS
-    document["paths"] = SIGN_IN_PATHS | developer_paths | LOGIN_PATHS | _OPERATION_PATHS
+    document["paths"] = copy.deepcopy(SIGN_IN_PATHS | developer_paths | LOGIN_PATHS | _OPERATION_PATHS)
     document["webhooks"] = WEBHOOKS
     components = document["components"]
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which no endpoint uses.
         components["schemas"].pop(name, None)
     components["schemas"] |= FAILURE_SCHEMAS | SIGN_IN_SCHEMAS | LOGIN_SCHEMAS | WEBHOOK_SCHEMAS | _SCHEMAS
-    components["responses"] = failure_responses()
+    components["responses"] = share_failures(document["paths"])
     components["securitySchemes"] = _SECURITY_SCHEMES
     return document
 
@@ -138,18 +154,14 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 def _complete(operation: dict[str, Any]) -> None:
     """Add the failures and the credential to FastAPI's description of a developer endpoint."""
     parameters = operation.get("parameters", [])
-    bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
-    unavailable = "StoreOrMessengerUnavailable" if operation["operationId"] in _ASKS_MESSENGER else "StoreUnavailable"
-    possible = [bad_request, "MethodNotAllowed", "RateLimited", "InternalError", unavailable, "InvalidAccessToken"]
+    possible = [errors.RateLimited, errors.StoreUnavailable, errors.InvalidAccessToken]
     if operation["operationId"] != "read_account":
-        possible.append("InsufficientScope")
+        possible.append(errors.InsufficientScope)
     if "requestBody" in operation:
-        possible += ["PayloadTooLarge", "UnsupportedContentEncoding"]
-    possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND][-1:]
-    if operation["operationId"] in _OTHER_NOT_FOUND:
-        possible.append(_OTHER_NOT_FOUND[operation["operationId"]])
+        possible += [errors.PayloadTooLarge, errors.UnsupportedContentEncoding]
+    possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND]
     operation["responses"].pop("422", None)
-    operation["responses"] |= failures(*possible)
+    operation["responses"] |= failures(*possible, *_ERRORS.get(operation["operationId"], ()))
     operation["security"] = [{"accessToken": []}]
     for parameter in parameters:
         schema = parameter["schema"]
@@ -158,8 +170,10 @@ def _complete(operation: dict[str, Any]) -> None:
             parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
 
 
-def _operation(verb: str, summary: str, description: str, content: dict[str, Any], *failing: str) -> dict[str, Any]:
-    """Return the description of an operation; `failing` are failures in addition to those of every operation."""
+def _operation(
+    verb: str, summary: str, description: str, content: dict[str, Any], *possible: ErrorClass
+) -> dict[str, Any]:
+    """Return the description of an operation; `possible` are errors in addition to those of every operation."""
     return {
         "get": {
             "tags": ["Operations"],
@@ -169,7 +183,7 @@ def _operation(verb: str, summary: str, description: str, content: dict[str, Any
             "security": [],
             "responses": {
                 "200": {"description": "Successful Response", "content": content},
-                **failures(*_ANYWHERE, *failing),
+                **failures(*possible),
             },
         }
     }
@@ -191,7 +205,7 @@ _OPERATION_PATHS: Final = {
         "The store answers and the bot's username is known, so sign-ins can start. A node without the API needs only "
         "the store. Otherwise the error has one sentence for each missing part.",
         _HEALTHY,
-        "NotReady",
+        errors.NotReady,
     ),
     "/metrics": _operation(
         "metrics",

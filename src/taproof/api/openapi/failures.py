@@ -4,84 +4,8 @@ from typing import Any, Final
 
 from taproof.core import errors
 
-_BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
-    "BadRequest": (),
-    "BadStart": (
-        errors.ProjectPaused,
-        errors.OriginNotAllowed,
-        errors.ReturnUrlNotAllowed,
-        errors.SameDeviceRequired,
-        errors.BotBroken,
-        errors.PlanLimitReached,
-    ),
-    "BadMiniApp": (
-        errors.ProjectPaused,
-        errors.OriginNotAllowed,
-        errors.BotBroken,
-        errors.PlanLimitReached,
-        errors.ProjectBotNeeded,
-        errors.PhoneNeeded,
-        errors.InitDataInvalid,
-        errors.InitDataExpired,
-        errors.InitDataUsed,
-        errors.SignInBlocked,
-    ),
-    "BadRead": (errors.CodeVerifierMissing,),
-    "BadCancel": (errors.CodeChallengeRequired, errors.CodeVerifierMissing),
-    "BadRole": (errors.InsufficientRole,),
-    "BadSend": (errors.InsufficientRole, errors.WebhookNotSet),
-    "BadResend": (errors.InsufficientRole, errors.WebhookNotSet, errors.SignInReported),
-    "BadRotation": (errors.InsufficientRole, errors.RotationUnderWay),
-    "BadPromotion": (errors.InsufficientRole, errors.NoRotation),
-    "BadProject": (errors.BotTokenRefused, errors.BotTaken, errors.PlanLimitReached, errors.TooManyProjects),
-    "BadClient": (errors.InsufficientRole, errors.TooManyClients),
-    "BadProjectChange": (errors.InsufficientRole, errors.BotTokenRefused, errors.BotTaken),
-    "BadMember": (errors.InsufficientRole, errors.LastOwner),
-    "BadMemberInvitation": (errors.InsufficientRole, errors.TooManyMembers),
-    "BadAcceptance": (errors.AlreadyMember, errors.TooManyMembers, errors.TooManyProjects),
-    "BadAccessToken": (errors.TooManyAccessTokens,),
-    "BadLogin": (
-        errors.AuthorizationPending,
-        errors.AccessDenied,
-        errors.ExpiredToken,
-        errors.TooManyAccessTokens,
-    ),
-}
-"""The errors of each 400 response, in addition to those that every 400 response has."""
-_SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
-    errors.InvalidAccessToken,
-    errors.InsufficientScope,
-    errors.InvalidSecretKey,
-    errors.PublicAccessDisabled,
-    errors.ProjectNotFound,
-    errors.SessionNotFound,
-    errors.SignInNotFound,
-    errors.AccessTokenNotFound,
-    errors.DeliveryNotFound,
-    errors.InvitationNotFound,
-    errors.MethodNotAllowed,
-    errors.PayloadTooLarge,
-    errors.UnsupportedContentEncoding,
-    errors.RateLimited,
-    errors.InternalError,
-    errors.StoreUnavailable,
-    errors.NotReady,
-)
-"""The errors that have their own response, named after the error class."""
-_FAILURES: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
-    **{
-        name: (errors.InvalidRequest, *each, errors.HttpsRequired, errors.HostRequired)
-        for name, each in _BAD_REQUEST_ERRORS.items()
-    },
-    **{error.__name__: (error,) for error in _SINGLE},
-    "ProjectOrClientNotFound": (errors.ProjectNotFound, errors.ClientNotFound),
-    "ProjectOrMemberNotFound": (errors.ProjectNotFound, errors.MemberNotFound),
-    "ProjectOrInvitationNotFound": (errors.ProjectNotFound, errors.InvitationNotFound),
-    "ProjectOrSessionNotFound": (errors.ProjectNotFound, errors.SessionNotFound),
-    "StoreOrMessengerUnavailable": (errors.StoreUnavailable, errors.MessengerUnavailable),
-}
-"""The possible errors of each documented failure response, keyed by name. All errors of a response share a status."""
-
+ErrorClass = type[errors.TaproofError]
+_ALWAYS: Final = (errors.HttpsRequired, errors.HostRequired, errors.MethodNotAllowed, errors.InternalError)
 FAILURE_SCHEMAS: Final[dict[str, Any]] = {
     "Error": {
         "type": "object",
@@ -93,18 +17,28 @@ FAILURE_SCHEMAS: Final[dict[str, Any]] = {
 }
 
 
-def failures(*names: str) -> dict[str, Any]:
-    """Return an operation's `responses` entries for these failures, ordered by status."""
-    numbered = sorted((str(_FAILURES[name][0].status), name) for name in names)
-    return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
+def failures(*possible: ErrorClass) -> dict[str, Any]:
+    """Return an operation's `responses` entries for these errors and those of every operation, ordered by status."""
+    all_possible: list[ErrorClass] = [errors.InvalidRequest, *possible, *_ALWAYS]
+    by_status: dict[int, list[ErrorClass]] = {}
+    for error in all_possible:
+        by_status.setdefault(error.status, []).append(error)
+    return {str(status): _failure(found) for status, found in sorted(by_status.items())}
 
 
-def failure_responses() -> dict[str, Any]:
-    """Return `components.responses`: all documented failures."""
-    return {name: _failure(possible) for name, possible in _FAILURES.items()}
+def share_failures(paths: dict[str, Any]) -> dict[str, Any]:
+    """Replace the failures in all operations by references; return `components.responses`, to which they lead."""
+    shared: dict[str, Any] = {}
+    for operation in (each for operations in paths.values() for each in operations.values()):
+        for status, response in operation["responses"].items():
+            if "X-Error-Code" in response.get("headers", {}):
+                name = "_or_".join(response["content"]["application/json"]["examples"])
+                shared[name] = response
+                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+    return shared
 
 
-def _failure(possible: tuple[type[errors.TaproofError], ...]) -> dict[str, Any]:
+def _failure(possible: list[ErrorClass]) -> dict[str, Any]:
     headers: dict[str, Any] = {
         "X-Error-Code": {
             "description": "A stable error code.",

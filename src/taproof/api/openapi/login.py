@@ -6,6 +6,7 @@ from pydantic import TypeAdapter
 
 from taproof.api.login import TOKEN_DAYS, TOKEN_NAME, WAIT_LIMIT, DeviceCode, FinishedLogin, StartedLogin
 from taproof.api.openapi.operation import post_operation
+from taproof.core import errors
 
 LOGIN_TAG: Final = {
     "name": "Login",
@@ -40,7 +41,7 @@ LOGIN_PATHS: Final = {
         {},
         required=(),
         answer="StartedLogin",
-        failed=("BadRequest", "StoreOrMessengerUnavailable"),
+        failed=(errors.StoreUnavailable, errors.MessengerUnavailable),
     ),
     "/api/v1/login/token": post_operation(
         LOGIN_TAG["name"],
@@ -52,6 +53,13 @@ LOGIN_PATHS: Final = {
         {"device_code": TypeAdapter(DeviceCode).json_schema(), "name": _TOKEN_NAME, "wait": _WAIT},
         required=["device_code"],
         answer="FinishedLogin",
-        failed=("BadLogin", "SignInNotFound", "StoreUnavailable"),
+        failed=(
+            errors.AuthorizationPending,
+            errors.AccessDenied,
+            errors.ExpiredToken,
+            errors.TooManyAccessTokens,
+            errors.SignInNotFound,
+            errors.StoreUnavailable,
+        ),
     ),
 }

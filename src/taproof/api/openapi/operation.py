@@ -1,17 +1,10 @@
 """Describe one plain ASGI endpoint in the OpenAPI document. FastAPI describes the others."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from taproof.api.openapi.failures import failures
-
-_OF_EVERY_POST: Final = (
-    "MethodNotAllowed",
-    "PayloadTooLarge",
-    "UnsupportedContentEncoding",
-    "RateLimited",
-    "InternalError",
-)
+from taproof.api.openapi.failures import ErrorClass, failures
+from taproof.core import errors
 
 
 def post_operation(
@@ -23,7 +16,7 @@ def post_operation(
     *,
     required: Sequence[str],
     answer: str,
-    failed: Sequence[str],
+    failed: Sequence[ErrorClass],
     secured_with: str | None = None,
     headers: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -37,7 +30,7 @@ def post_operation(
         fields: the schema of each body field.
         required: the names of the required fields. The example contains only these.
         answer: the name of the response schema.
-        failed: the responses to failed requests, in addition to those of every POST.
+        failed: its errors, in addition to those of every POST.
         secured_with: the security scheme; None for a public endpoint.
         headers: further response headers.
     """
@@ -62,7 +55,7 @@ def post_operation(
             },
             "responses": {
                 "200": success if headers is None else success | {"headers": headers},
-                **failures(*failed, *_OF_EVERY_POST),
+                **failures(*failed, errors.PayloadTooLarge, errors.UnsupportedContentEncoding, errors.RateLimited),
             },
         }
     }

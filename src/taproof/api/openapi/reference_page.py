@@ -9,9 +9,8 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from taproof.core.attempt_errors import SENTENCES
+from taproof.contract.delivery import ATTEMPTS_SHOWN, SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
-from taproof.core.deliveries import ATTEMPTS_SHOWN
 from taproof.core.errors import API_ERRORS
 from taproof.core.retry_schedule import RETRY_DELAYS
 from taproof.http.fixed_answer import FixedAnswer

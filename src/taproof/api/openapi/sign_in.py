@@ -2,30 +2,58 @@
 
 from typing import Any, Final, get_args
 
+from taproof.api.models import answer_model, text_schema
+from taproof.api.openapi.failures import ErrorClass
 from taproof.api.openapi.operation import post_operation
+from taproof.contract import project as contract
+from taproof.contract import session as contract_session
+from taproof.contract.session import SignInStatus
+from taproof.core import errors
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
 from taproof.core.return_code import RETURN_CODE_PATTERN
 from taproof.core.return_url import RETURN_URL_LENGTH
-from taproof.core.sessions import Hint, Status
+from taproof.core.sessions import Hint
 
-_SIGN_IN_FAILURES: Final = {
-    "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
-    "verify_public": ("BadRead", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
-    "verify": ("BadRead", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "cancel_public": ("BadCancel", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "cancel": ("BadRequest", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
-    "mini_app_public": ("BadMiniApp", "PublicAccessDisabled", "ProjectNotFound", "StoreUnavailable"),
-    "mini_app": ("BadMiniApp", "InvalidSecretKey", "ProjectNotFound", "StoreUnavailable"),
+_START_ERRORS: Final = (
+    errors.ProjectPaused,
+    errors.OriginNotAllowed,
+    errors.ReturnUrlNotAllowed,
+    errors.SameDeviceRequired,
+    errors.BotBroken,
+    errors.PlanLimitReached,
+    errors.ProjectNotFound,
+    errors.StoreUnavailable,
+    errors.MessengerUnavailable,
+)
+_MINI_APP_ERRORS: Final = (
+    errors.ProjectPaused,
+    errors.OriginNotAllowed,
+    errors.BotBroken,
+    errors.PlanLimitReached,
+    errors.ProjectBotNeeded,
+    errors.PhoneNeeded,
+    errors.InitDataInvalid,
+    errors.InitDataExpired,
+    errors.InitDataUsed,
+    errors.SignInBlocked,
+    errors.ProjectNotFound,
+    errors.StoreUnavailable,
+)
+_READ_ERRORS: Final = (errors.ProjectNotFound, errors.SessionNotFound, errors.StoreUnavailable)
+_ERRORS: Final[dict[str, tuple[ErrorClass, ...]]] = {
+    "generate_public": _START_ERRORS,
+    "generate": _START_ERRORS,
+    "verify_public": (errors.CodeVerifierMissing, *_READ_ERRORS),
+    "verify": (errors.CodeVerifierMissing, *_READ_ERRORS),
+    "cancel_public": (errors.CodeChallengeRequired, errors.CodeVerifierMissing, *_READ_ERRORS),
+    "cancel": _READ_ERRORS,
+    "mini_app_public": _MINI_APP_ERRORS,
+    "mini_app": _MINI_APP_ERRORS,
 }
+"""The errors of each endpoint, without those of its credential."""
 
-PROJECT_ID: Final = {
-    "type": "string",
-    "pattern": "^proj_[A-Za-z0-9]{16,40}$",
-    "description": "The project's id.",
-    "examples": ["proj_4KsdT0aQm2vXc81LpZwEyB"],
-}
+PROJECT_ID: Final = text_schema(contract.PROJECT_ID)
 _OPTIONAL_PROJECT_ID: Final = {
     **PROJECT_ID,
     "description": "Not needed, because the secret key identifies the project; if sent, it must be that project's id.",
@@ -115,12 +143,7 @@ _BINDING: Final = {
     "code_challenge_method": _CODE_CHALLENGE_METHOD,
     "return_url": _RETURN_URL,
 }
-PHONE: Final = {
-    "type": "string",
-    "pattern": "^\\+[1-9][0-9]{4,14}$",
-    "description": "In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
-    "examples": ["+4915123456789"],
-}
+PHONE: Final = text_schema(contract_session.PHONE)
 TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
 
 SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
@@ -181,34 +204,12 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
         "required": ["status"],
         "additionalProperties": False,
     },
-    "Confirmed": {
-        "type": "object",
-        "description": "The only response with the user's identity and proof. Later calls return used. Only a client "
-        "with the code_verifier can get this response again, for 60 seconds.",
-        "properties": {
-            "status": {"const": "confirmed"},
-            "messenger_id": {"type": "string", "examples": ["123456789"]},
-            "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
-            "messenger_username": {
-                "type": ["string", "null"],
-                "description": 'null if the user has none; the proof and GET /dev/sessions have "" instead.',
-                "examples": ["ada"],
-            },
-            "messenger_phone": PHONE,
-            "confirmed_at": TIME,
-            "proof": {
-                "type": "string",
-                "description": "A JWT, HS256, valid for 5 minutes. Check it on your server with the webhook secret.",
-                "examples": ["eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"],
-            },
-        },
-        "required": ["status", "messenger_id", "messenger_name", "messenger_username", "confirmed_at", "proof"],
-    },
+    "Confirmed": answer_model("Confirmed", contract_session.ConfirmedSession).model_json_schema(),
     "Cancellation": {
         "type": "object",
         "description": "The session's status. cancelled: this call, an earlier one or the user has cancelled it. Any "
         "other status: the session was decided or expired before, and nothing has changed.",
-        "properties": {"status": {"enum": list(get_args(Status))}},
+        "properties": {"status": {"enum": list(get_args(SignInStatus))}},
         "required": ["status"],
         "additionalProperties": False,
     },
@@ -246,6 +247,7 @@ _ANSWERS: Final = {
 
 def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
     answer = _ANSWERS[verb.removesuffix("_public")]
+    is_public = verb.endswith("_public")
     return post_operation(
         "Sign-in",
         verb,
@@ -254,8 +256,8 @@ def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]
         fields,
         required=[name for name, field in fields.items() if field not in _OPTIONAL],
         answer=answer,
-        failed=_SIGN_IN_FAILURES[verb],
-        secured_with=None if verb.endswith("_public") else "secretKey",
+        failed=(errors.PublicAccessDisabled if is_public else errors.InvalidSecretKey, *_ERRORS[verb]),
+        secured_with=None if is_public else "secretKey",
         headers=_RATE_LIMIT_FIELDS if answer in {"CreatedSession", "Confirmed"} else None,
     )
 

@@ -6,27 +6,21 @@ A test compares the requests that are sent with this description.
 
 from typing import Any, Final
 
+from taproof.api.models import text_schema
 from taproof.api.openapi.sign_in import PHONE, PROJECT_ID, SESSION_TOKEN, TIME
-from taproof.core.deliveries import EventType
+from taproof.contract.delivery import EVENT_ID, EventType
+from taproof.contract.session import SESSION_ID
 from taproof.service.webhooks import SEND_TIMEOUT
 
-_EVENT_ID: Final[dict[str, Any]] = {
-    "type": "string",
-    "pattern": "^evt_[A-Za-z0-9]{16,40}$",
-    "description": "The event's id, the same for every attempt. Process each id only once.",
-    "examples": ["evt_3Qm8ZsVd71LxKcTnYpRw0B"],
-}
+_EVENT_ID: Final = text_schema(
+    EVENT_ID, description="The event's id, the same for every attempt. Process each id only once."
+)
 _TEST: Final[dict[str, Any]] = {
     "type": "boolean",
     "const": True,
     "description": "Only in a test event that you requested: its values are made up. Sign nobody in.",
 }
-_SESSION_ID: Final[dict[str, Any]] = {
-    "type": "string",
-    "pattern": "^sess_[A-Za-z0-9]{27}$",
-    "description": "The id of the session, as in GET /api/v1/dev/sessions.",
-    "examples": ["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
-}
+_SESSION_ID: Final = text_schema(SESSION_ID, description="The id of the session, as in GET /api/v1/dev/sessions.")
 _TOKEN_HASH: Final[dict[str, Any]] = {
     "type": "string",
     "pattern": "^[0-9a-f]{64}$",

@@ -13,7 +13,7 @@ from taproof.cli.developer_api import API_SETTINGS, open_developer_api
 from taproof.cli.help import SELDOM
 from taproof.cli.webhooks.secrets import ServiceUrl, given_secrets, project_secrets, require_project_id
 from taproof.config.settings import InvalidSettings, local_address
-from taproof.core.attempt_errors import SENTENCES
+from taproof.contract.delivery import SENTENCES
 from taproof.core.clock import iso8601, system_clock
 
 if TYPE_CHECKING:

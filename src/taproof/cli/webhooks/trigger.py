@@ -11,9 +11,9 @@ from taproof.cli.developer_api import API_SETTINGS, CallRunner, open_developer_a
 from taproof.cli.output import print_json
 from taproof.cli.webhooks.secrets import ServiceUrl, project_secrets, require_project_id
 from taproof.config.settings import InvalidSettings
+from taproof.contract.delivery import EventType
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import system_clock
-from taproof.core.deliveries import EventType
 from taproof.core.entropy import system_entropy
 from taproof.core.names import visible_name
 from taproof.sdk.developer_calls import send_webhook_test

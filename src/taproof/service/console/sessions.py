@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from taproof.core.accounts import AccessToken, Actor, AuditAction, ConsoleSession, Developer
+from taproof.contract.audit import AuditAction
+from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.clock import DAY, HOUR, MINUTE, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import AccessDenied, ConsoleSessionNotFound, InvalidAccessToken, StoreUnavailable

@@ -13,6 +13,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
@@ -21,7 +22,7 @@ from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new
 from taproof.core.projects import SERVICE_DEVELOPER, Project
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
-from taproof.core.sessions import DeveloperSignIn, PolledSession, SessionKey, Status
+from taproof.core.sessions import DeveloperSignIn, PolledSession, SessionKey
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
 from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
@@ -51,7 +52,7 @@ class StartedSignIn:
 class SeenSignIn:
     """The state of a sign-in."""
 
-    status: Status
+    status: SignInStatus
     deeplink: str
     expires_at: int
     match_code: str | None = None

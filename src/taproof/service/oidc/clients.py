@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Final
 
-from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer
+from taproof.contract.audit import AuditAction
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients

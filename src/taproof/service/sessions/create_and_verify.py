@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from taproof.core.accounts import Plan
+from taproof.contract.account import Plan
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import Clock
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -42,7 +43,7 @@ from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
 from taproof.core.service_bot import SERVICE_BOT
 from taproof.core.session_state import SESSION_LIFETIME, status_without_code, visible_status
-from taproof.core.sessions import HINTS, ConsumedSession, NewSession, PolledSession, SessionKey, Status, known_hint
+from taproof.core.sessions import HINTS, ConsumedSession, NewSession, PolledSession, SessionKey, known_hint
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.returns import Returns
@@ -237,7 +238,7 @@ class SignInSessions:
 
     async def withdraw_session(
         self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
-    ) -> tuple[Status, bool]:
+    ) -> tuple[SignInStatus, bool]:
         """Cancel a pending session for its application; return its status, and whether this call has changed it.
 
         A public caller needs the `code_verifier`. The secret key is enough for a server.
@@ -293,7 +294,7 @@ class SignInSessions:
 
     async def _after_return(
         self, key: SessionKey, session: PolledSession, session_token: str, return_code: object
-    ) -> tuple[PolledSession, Status]:
+    ) -> tuple[PolledSession, SignInStatus]:
         """Confirm a session that requires a return code, if this is its code. Return it with the status to answer."""
         if has_returned(session.return_hash, return_code) and session.status == "pending":
             await self._returns.confirm_return(key, session, session_token)
@@ -302,7 +303,7 @@ class SignInSessions:
         status = visible_status if has_returned(session.return_hash, return_code) else status_without_code
         return session, status(session.status, session.expires_at, self._clock())
 
-    async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, Status]:
+    async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, SignInStatus]:
         """Expire an overdue session, unless a decision was made in time. Return it with its status."""
         # It has expired even if the store cannot write that down (contract.md, Session endpoints).
         with contextlib.suppress(StoreUnavailable):

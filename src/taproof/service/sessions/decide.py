@@ -11,6 +11,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -22,7 +23,7 @@ from taproof.core.prompts import PhoneRequest
 from taproof.core.return_code import new_return_code, return_code_hash, return_link
 from taproof.core.service_bot import SERVICE_BOT
 from taproof.core.session_state import CountedDecision
-from taproof.core.sessions import Hint, NewPhone, PromptDetails, Refused, Session, SessionKey, Status
+from taproof.core.sessions import Hint, NewPhone, PromptDetails, Refused, Session, SessionKey
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.events import SessionEvents
@@ -252,10 +253,10 @@ class Decisions:
 
     async def _reports(
         self, session: Session, session_token: str | None, user_id: str, now: int
-    ) -> dict[Status, list[Event]]:
+    ) -> dict[SignInStatus, list[Event]]:
         """Return the events of a report, by the status in which the report may find a session that was just read."""
         shown_to = user_id if await self._was_shown(session) else None
-        events: dict[Status, list[Event]] = {
+        events: dict[SignInStatus, list[Event]] = {
             "confirmed": [self._events.reported(session, now, messenger_id=shown_to, was_used=False)],
             "used": [self._events.reported(session, now, messenger_id=user_id, was_used=True)],
         }

@@ -3,8 +3,9 @@
 import json
 from functools import partial
 
+from taproof.contract.delivery import EventType
 from taproof.core.clock import iso8601
-from taproof.core.deliveries import Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id
@@ -27,17 +28,13 @@ class SessionEvents:
         self, project_id: str, session_token: str, identity: MessengerIdentity, now: int, event_id: str | None = None
     ) -> Event:
         """Return the auth.confirmed event of a session that is confirmed at `now`, with this id or a new one."""
-        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
         return self._create(
             now,
             "auth.confirmed",
             project_id,
             event_id=event_id,
             session_token=session_token,
-            messenger_id=identity.messenger_id,
-            messenger_name=identity.messenger_name,
-            messenger_username=identity.messenger_username or None,
-            **phone,
+            **identity.to_fields(),
             confirmed_at=iso8601(now),
         )
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import structlog
 
+from taproof.contract.session import SignInStatus
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed, SessionNotFound
 from taproof.core.identifiers import session_created_at, session_key
 from taproof.core.page_cursor import PageCursor
-from taproof.core.sessions import Session, Status
+from taproof.core.sessions import Session
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_in_projects
@@ -41,7 +42,7 @@ class SessionReader:
         developer: Developer,
         *,
         project_id: str | None,
-        status: Status | None,
+        status: SignInStatus | None,
         limit: int,
         cursor: str | None,
         since: int | None = None,

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import iso8601
 from taproof.core.identity import MessengerIdentity
-from taproof.core.sessions import Hint, Status
+from taproof.core.sessions import Hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class VerifyResult:
     `core.code_challenge.REREAD_WINDOW`.
     """
 
-    status: Status
+    status: SignInStatus
     identity: MessengerIdentity | None = None
     confirmed_at: int | None = None
     proof: str | None = None
@@ -40,16 +41,11 @@ class VerifyResult:
 
     def to_answer(self) -> dict[str, Any]:
         """Return the response of verify: only the status, or also everything that was confirmed."""
-        identity = self.identity
-        if identity is None or self.confirmed_at is None:
+        if self.identity is None or self.confirmed_at is None:
             return {"status": self.status}
-        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
         return {
             "status": self.status,
-            "messenger_id": identity.messenger_id,
-            "messenger_name": identity.messenger_name,
-            "messenger_username": identity.messenger_username or None,
-            **phone,
+            **self.identity.to_fields(),
             "confirmed_at": iso8601(self.confirmed_at),
             "proof": self.proof,
         }

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from taproof.contract.session import SignInStatus
 from taproof.core.project_texts import ProjectTexts, load_texts
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
-from taproof.core.sessions import PromptDetails, Session, Status
+from taproof.core.sessions import PromptDetails, Session
 
 DecisionOutcome = Literal[
     "opened",
@@ -67,7 +68,7 @@ class SeenSession:
 
 
 UNKNOWN = SeenSession("unknown")
-_OUTCOMES: Final[dict[Status, DecisionOutcome]] = {
+_OUTCOMES: Final[dict[SignInStatus, DecisionOutcome]] = {
     "pending": "opened",
     "confirmed": "confirmed",
     "used": "confirmed",

@@ -6,16 +6,8 @@ from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
 
-from taproof.core.deliveries import (
-    ATTEMPTS_SHOWN,
-    NOBODY,
-    Attempt,
-    Delivery,
-    DeliveryRecord,
-    DeliveryState,
-    EventType,
-    PassedOver,
-)
+from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState, EventType
+from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryRecord, PassedOver
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase, storable

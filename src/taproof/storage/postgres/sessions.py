@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import asyncpg
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
@@ -23,7 +24,6 @@ from taproof.core.sessions import (
     ReturnPolicy,
     Session,
     SessionKey,
-    Status,
 )
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres import listing, notify, statements
@@ -279,15 +279,15 @@ class PostgresSessions(queries.SessionQueries):
         return [used.pop(key, None) for key, _ in items]
 
     async def report_session(
-        self, key: SessionKey, opener_id: str, now: int, events: Mapping[Status, Sequence[Event]]
-    ) -> Status | None:
+        self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
+    ) -> SignInStatus | None:
         recorded = columns((status, *event_values(each)[:4]) for status in events for each in events[status])
         reported = await self._database.read(
             statements.REPORT_SESSION, now, *key, opener_id, self._deadline(now), *recorded
         )
         if not reported:
             return None
-        moved_to: Status = reported[0][0]
+        moved_to: SignInStatus = reported[0][0]
         if moved_to == "cancelled":
             self._announcer.tell([(key, None)])
         return moved_to
@@ -352,7 +352,7 @@ class PostgresSessions(queries.SessionQueries):
     async def list_sessions(
         self,
         project_ids: Sequence[str],
-        status: Status | None,
+        status: SignInStatus | None,
         before: PageCursor | None,
         limit: int,
         now: int,
@@ -366,7 +366,7 @@ class PostgresSessions(queries.SessionQueries):
     async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
-        values = (storable(project_ids), get_args(Status), day_number(created_at), created_at, session_id)
+        values = (storable(project_ids), get_args(SignInStatus), day_number(created_at), created_at, session_id)
         found = await self._database.read(listing.FIND_SESSION, *values)
         return session_from(found[0], now) if found else None
 

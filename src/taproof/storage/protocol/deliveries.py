@@ -3,19 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import TurnOffReason
 from taproof.core.accounts import AuditEntry
-from taproof.core.deliveries import (
-    NOBODY,
-    Attempt,
-    Delivery,
-    DeliveryCounts,
-    DeliveryRecord,
-    DeliveryState,
-    Event,
-    EventType,
-    PassedOver,
-)
+from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryCounts, DeliveryRecord, Event, PassedOver
 from taproof.core.page_cursor import PageCursor
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from taproof.contract.session import SignInStatus
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
 from taproof.core.page_cursor import PageCursor
@@ -19,7 +20,6 @@ from taproof.core.sessions import (
     ReturnPolicy,
     Session,
     SessionKey,
-    Status,
 )
 
 
@@ -124,8 +124,8 @@ class SessionStorage(Protocol):
         """
 
     async def report_session(
-        self, key: SessionKey, opener_id: str, now: int, events: Mapping[Status, Sequence[Event]]
-    ) -> Status | None:
+        self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
+    ) -> SignInStatus | None:
         """Record that the user of a session reports "This wasn't me", and return the new state.
 
         A pending session becomes cancelled. A confirmed session becomes used, and its proof is never issued. `events`
@@ -153,7 +153,7 @@ class SessionStorage(Protocol):
     async def list_sessions(
         self,
         project_ids: Sequence[str],
-        status: Status | None,
+        status: SignInStatus | None,
         before: PageCursor | None,
         limit: int,
         now: int,

@@ -2,9 +2,10 @@
 
 from typing import Any, Final
 
+from taproof.contract.delivery import DeliveryState
 from taproof.contract.project import TurnOffReason
 from taproof.core.accounts import AuditEntry
-from taproof.core.deliveries import Attempt, DeliveryCounts, DeliveryState, Event
+from taproof.core.deliveries import Attempt, DeliveryCounts, Event
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction

@@ -4,12 +4,12 @@ A page is merged from several walks through an index in each project. On both da
 and stored status, or with messenger account, project and stored status. Time and id follow.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
+from taproof.contract.session import SignInStatus
 from taproof.core.page_cursor import PageCursor
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.core.sessions import Status
 from taproof.storage.queries.sessions import OF_SESSIONS, SESSION_COLUMNS
 
 LIST_SESSIONS: Final = f"""
@@ -56,8 +56,8 @@ SELECT f.id FROM found f WHERE f.id IS NOT NULL LIMIT $2"""
 
 
 _FOREVER: Final = 2**62
-_STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
-_CONFIRMED: Final[tuple[Status, ...]] = ("confirmed", "used")
+_STATUSES: Final[tuple[SignInStatus, ...]] = get_args(SignInStatus)
+_CONFIRMED: Final[tuple[SignInStatus, ...]] = ("confirmed", "used")
 
 
 class Walk(NamedTuple):
@@ -67,7 +67,7 @@ class Walk(NamedTuple):
     the first four are also values of `LIST_SESSIONS_OF_USER`.
     """
 
-    status: Status
+    status: SignInStatus
     created_at: int
     session_id: str
     since: int
@@ -81,7 +81,7 @@ class Walk(NamedTuple):
 
 
 def session_walks(
-    status: Status | None, start: PageCursor, since: int, now: int, messenger_id: str | None
+    status: SignInStatus | None, start: PageCursor, since: int, now: int, messenger_id: str | None
 ) -> list[Walk]:
     """Return the walks over stored sessions that a reader sees as `status` at `now`; with None, in any status.
 

@@ -2,7 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from taproof.core.accounts import AuditEntry, Plan
+from taproof.contract.account import Plan
+from taproof.core.accounts import AuditEntry
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 

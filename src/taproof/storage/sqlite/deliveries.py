@@ -8,16 +8,8 @@ from typing import get_args
 
 import apsw
 
-from taproof.core.deliveries import (
-    ATTEMPTS_SHOWN,
-    NOBODY,
-    Attempt,
-    Delivery,
-    DeliveryRecord,
-    DeliveryState,
-    EventType,
-    PassedOver,
-)
+from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState, EventType
+from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryRecord, PassedOver
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import attempt_values, delivery_from, finish_values, page_start, with_attempts

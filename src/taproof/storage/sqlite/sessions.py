@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import apsw
 
+from taproof.contract.session import SignInStatus
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
@@ -25,7 +26,6 @@ from taproof.core.sessions import (
     ReturnPolicy,
     Session,
     SessionKey,
-    Status,
 )
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
@@ -220,17 +220,17 @@ class SqliteSessions(queries.SessionQueries):
         return await self._database.writer.run(write)
 
     async def report_session(
-        self, key: SessionKey, opener_id: str, now: int, events: Mapping[Status, Sequence[Event]]
-    ) -> Status | None:
+        self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
+    ) -> SignInStatus | None:
         values = (now, *key, opener_id, self._deadline(now))
 
-        def write(connection: apsw.Connection) -> Status | None:
+        def write(connection: apsw.Connection) -> SignInStatus | None:
             found = rows(connection, queries.REPORT_SESSION, values)
             if not found:
                 return None
-            moved_to: Status
+            moved_to: SignInStatus
             project_id, session_id, moved_to, confirmed_at, used_at = found[0]
-            before: Status = "pending" if moved_to == "cancelled" else "confirmed" if used_at is None else "used"
+            before: SignInStatus = "pending" if moved_to == "cancelled" else "confirmed" if used_at is None else "used"
             connection.execute(count_queries.COUNT_REPORTED, (project_id, key.day, int(moved_to == "cancelled")))
             if moved_to == "cancelled":
                 notify.record(connection, key)
@@ -271,7 +271,7 @@ class SqliteSessions(queries.SessionQueries):
     async def list_sessions(
         self,
         project_ids: Sequence[str],
-        status: Status | None,
+        status: SignInStatus | None,
         before: PageCursor | None,
         limit: int,
         now: int,
