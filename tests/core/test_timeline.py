@@ -141,45 +141,33 @@ RETURN = PromptDetails(return_required=True)
 BOTH = MATCH._replace(collect_phone=True)
 
 
-@pytest.mark.parametrize(
-    ("session", "prompt", "said"),
-    [
-        (CANCELLED, PromptDetails(), "The user tapped Cancel."),
-        (CANCELLED, MATCH, "The user tapped Cancel, or chose a number that your page did not show."),
-        (CANCELLED, PHONE, "The user tapped Cancel, perhaps when asked for their phone number."),
-        (
-            CANCELLED,
-            BOTH,
-            f"{CANCEL}, perhaps when asked for their phone number, or chose a number that your page did not show.",
-        ),
-        (CANCELLED, None, "The user tapped Cancel, or chose a number that your page did not show."),
+def test_sentences_name_only_possible_taps() -> None:
+    """With match codes there is no Confirm, and a wrong number cancels too. A phone number may not have been shared."""
+    number = "chose a number that your page did not show"
+    shared = replace(CONFIRMED, encrypted_phone=b"s")
+    for session, prompt, said in (
+        (CANCELLED, PromptDetails(), f"{CANCEL}."),
+        (CANCELLED, MATCH, f"{CANCEL}, or {number}."),
+        (CANCELLED, PHONE, f"{CANCEL}, perhaps when asked for their phone number."),
+        (CANCELLED, BOTH, f"{CANCEL}, perhaps when asked for their phone number, or {number}."),
+        (CANCELLED, None, f"{CANCEL}, or {number}."),
         (CONFIRMED, PromptDetails(), "The user tapped Confirm."),
         (CONFIRMED, PHONE, "The user tapped Confirm."),
         (CONFIRMED, MATCH, "The user chose the number that your page showed."),
-        (replace(CONFIRMED, encrypted_phone=b"s"), PHONE, "The user tapped Confirm, and shared their phone number."),
+        (shared, PHONE, "The user tapped Confirm, and shared their phone number."),
         (CONFIRMED, None, "The user confirmed."),
         (OPENED, MATCH, "The user has not confirmed yet."),
         (OPENED, PHONE, "The user has not confirmed yet, or not shared their phone number yet."),
         (OPENED, RETURN, "The user has not confirmed yet, or not returned to the browser yet."),
-    ],
-)
-def test_steps_name_only_possible_taps(session: Session, prompt: PromptDetails | None, said: str) -> None:
-    """The sentences fit the prompt: with match codes there is no Confirm, and a wrong number cancels too."""
-    assert timeline(replace(session, prompt=prompt), EDGE - 1)[2].sentence == said
-
-
-@pytest.mark.parametrize(
-    ("prompt", "said"),
-    [
-        (PromptDetails(), "the user had tapped neither Confirm nor Cancel."),
-        (MATCH, "the user had neither chosen a number nor tapped Cancel."),
-        (PHONE, "the user had tapped neither Confirm nor Cancel, or not shared their phone number."),
-        (RETURN, "In the end, the user had tapped neither Confirm nor Cancel, or not returned to the browser."),
-        (None, "the user had neither confirmed nor cancelled."),
-    ],
-)
-def test_outcome_says_what_the_user_did_not_do(prompt: PromptDetails | None, said: str) -> None:
-    """The sentence covers a user who confirmed but never shared the phone number."""
-    session = replace(OPENED, prompt=prompt)
-    assert said in outcome_sentence(session, EDGE)
-    assert said.partition("the user had ")[2].removesuffix(".") in outcome_sentence(session, EDGE - 1)
+    ):
+        assert timeline(replace(session, prompt=prompt), EDGE - 1)[2].sentence == said
+    for prompt, said in (
+        (PromptDetails(), "tapped neither Confirm nor Cancel."),
+        (MATCH, "neither chosen a number nor tapped Cancel."),
+        (PHONE, "tapped neither Confirm nor Cancel, or not shared their phone number."),
+        (RETURN, "tapped neither Confirm nor Cancel, or not returned to the browser."),
+        (None, "neither confirmed nor cancelled."),
+    ):
+        session = replace(OPENED, prompt=prompt)
+        assert f"the user had {said}" in outcome_sentence(session, EDGE)
+        assert said.removesuffix(".") in outcome_sentence(session, EDGE - 1)

@@ -4,7 +4,6 @@ import asyncio
 import json
 
 import pytest
-from tests.databases import every_driver
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
 from tests.waiting import until
@@ -85,7 +84,6 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
         await test
 
 
-@every_driver
 async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     """A developer has at most 4 tests under way in a process; the others wait for their turn, and nobody else does."""
     node.receiver.open.clear()
@@ -109,7 +107,6 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     await until(lambda: not node.deliveries._tests_by_developer)
 
 
-@every_driver
 async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
     """The test uses the URL at the time of sending."""
     developer, project = await own_project(node)

@@ -195,12 +195,6 @@ async def test_the_response(provider: Provider, subtests: pytest.Subtests) -> No
             assert user == {name: claims[name] for name in ("sub", "name", "updated_at", "preferred_username")}
 
 
-async def test_without_a_nonce(shop: Shop) -> None:
-    """A request without a nonce gives an ID token without one (OpenID Connect Core, section 3.1.2.1)."""
-    tokens = await shop.redeem(await shop.sign_in(nonce="", state=""))
-    assert "nonce" not in await claims_of(shop, tokens["id_token"])
-
-
 async def test_each_sign_in_is_fresh(provider: Provider, shop: Shop) -> None:
     """Each request needs a new confirmation, whatever max_age and prompt say: auth_time grows, sub stays."""
     found = []
