@@ -115,7 +115,8 @@ async def test_another_bot_shows_and_changes_nothing(node: "Node") -> None:
     await give_project_bot(node, shop)
     control = control_of(node)
     for bot in (OWN_BOT, OTHER_BOT):
-        assert await control.list_sign_ins(ADA, bot) == await control.list_blockable(ADA, bot) == []
+        assert await control.list_sign_ins(ADA, bot) == []
+        assert await control.list_blockable(ADA, bot) == []
         assert await control.block_project(ADA, blog.id, bot) is None
         assert not await node.storage.users.is_blocked(ADA, blog.id)
         await control.block_project(ADA, blog.id)
