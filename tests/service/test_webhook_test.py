@@ -11,8 +11,6 @@ from tests.waiting import until
 from taproof import verify_webhook
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE, iso8601, system_clock
-from taproof.core.encryption import Encryptor, new_master_key
-from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
 from taproof.core.projects import Project, ProjectChanges
 from taproof.service.deliveries import TESTS_OF_ONE_LIMIT, SeenDelivery
@@ -61,15 +59,6 @@ async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
         node.clock.now += MINUTE
         assert await node.webhooks.claim_deliveries(10) == []
         assert await node.projects.read_project(developer, project.id) == project
-
-
-async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sent unsigned; the developer reads what the matter is."""
-    developer, project = await own_project(node)
-    monkeypatch.setattr(node.webhooks, "_encryptor", Encryptor(new_master_key(system_entropy)))
-    found = await node.deliveries.send_test(acting(developer), project.id)
-    assert (found.record.state, found.record.attempts[0].error) == ("failed", "not_signed")
-    assert node.receiver.sent == []
 
 
 async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> None:

@@ -169,20 +169,13 @@ async def never_consume(*_: object) -> None:
     raise InterruptedError
 
 
-@pytest.mark.parametrize("end", ["cancel", "report", "block"])
-async def test_a_user_who_changes_their_mind_signs_in_nowhere(node: "Node", end: str) -> None:
-    """Cancel and "This wasn't me" end a session that waits for its code; a blocked project gets no new code."""
-    project = await project_with(node, "require", "https://example.com/hook")
-    token, code = await returning(node, project)
-    if end == "block":
-        await node.storage.users.block_project("1001", project.id, node.clock.now)
-        for seen in (await node.signin.open_session(token, "1001"), await node.signin.confirm_session(token, USER)):
-            assert (seen.outcome, seen.return_link) == ("blocked", None)
-        return
-    decide = node.signin.cancel_session if end == "cancel" else node.signin.report_session
-    assert (await decide(token, "1001")).changed
-    assert await read(node, project, token, code) == VerifyResult("cancelled")
-    assert await events_of(node) == ["auth.cancelled"]
+async def test_a_blocked_project_gets_no_new_code(node: "Node") -> None:
+    """The user blocks the project after Confirm."""
+    project = await project_with(node, "require")
+    token, _ = await returning(node, project)
+    await node.storage.users.block_project("1001", project.id, node.clock.now)
+    for seen in (await node.signin.open_session(token, "1001"), await node.signin.confirm_session(token, USER)):
+        assert (seen.outcome, seen.return_link) == ("blocked", None)
 
 
 async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
