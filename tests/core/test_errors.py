@@ -48,15 +48,6 @@ def test_codes_are_unique() -> None:
     assert len(codes) == len(set(codes))
 
 
-def test_codes_that_clients_already_know_stay() -> None:
-    """contract.md names these; renaming a class must not change them unnoticed."""
-    assert errors.ProjectNotFound.code == "project_not_found"
-    assert errors.PublicAccessDisabled.code == "public_access_disabled"
-    assert errors.ProjectPaused.code == "project_paused"
-    assert errors.InvalidAccessToken.code == "invalid_access_token"
-    assert errors.HttpsRequired.code == "https_required"
-
-
 def test_a_raiser_may_be_more_exact() -> None:
     """A sentence of the raiser's own takes the place of the class's; the code stays."""
     error = errors.InvalidRequest("name must be text.")

@@ -32,23 +32,19 @@ def test_standard_webhooks_library_accepts_the_headers() -> None:
     assert Webhook(secret).verify(body, headers)["event"] == "auth.confirmed"
 
 
-@pytest.mark.parametrize("changed", ["body", "webhook-id", "webhook-timestamp", "secret"])
-def test_standard_webhooks_library_refuses_what_was_changed(changed: str) -> None:
+def test_standard_webhooks_library_refuses_what_was_changed() -> None:
     """Body, id, time and secret are all covered by the signature."""
     now = time.time_ns() // 1_000_000
     body = b'{"event": "auth.confirmed"}'
     headers = signature_headers("evt_1", body, [SECRET], now)
-    secret = SECRET
-    if changed == "body":
-        body = b'{"event": "auth.cancelled"}'
-    elif changed == "webhook-id":
-        headers["webhook-id"] = "evt_2"
-    elif changed == "webhook-timestamp":
-        headers["webhook-timestamp"] = str(now // 1000 + 1)
-    else:
-        secret = new_webhook_secret(system_entropy)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret).verify(body, headers)
+    for secret, changed_body, changed in (
+        (SECRET, b'{"event": "auth.cancelled"}', {}),
+        (SECRET, body, {"webhook-id": "evt_2"}),
+        (SECRET, body, {"webhook-timestamp": str(now // 1000 + 1)}),
+        (new_webhook_secret(system_entropy), body, {}),
+    ):
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret).verify(changed_body, headers | changed)
 
 
 def test_the_headers_are_these_four() -> None:

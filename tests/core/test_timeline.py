@@ -22,104 +22,100 @@ CONFIRMED = replace(
 )
 USED = replace(CONFIRMED, status="used", used_at=START + 11 * SECOND)
 
+FIRST_STEP: tuple[StepName, int] = ("requested", START)
+OPEN_STEP: tuple[StepName, int] = ("opened", START + 5_000)
+CONFIRM_STEP: tuple[StepName, int] = ("confirmed", START + 9_000)
+USE_STEP: tuple[StepName, int] = ("used", START + 11_000)
 CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = {
     "asked for": (
         PENDING,
         EDGE - 1,
-        [("requested", START), ("opened", None), ("confirmed", None), ("used", None)],
+        [FIRST_STEP, ("opened", None), ("confirmed", None), ("used", None)],
         "Waiting for the user to open the link.",
     ),
     "opened": (
         OPENED,
         EDGE - 1,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("used", None)],
+        [FIRST_STEP, OPEN_STEP, ("confirmed", None), ("used", None)],
         "Opened, waiting for the user’s decision. The user has tapped neither Confirm nor Cancel.",
     ),
     "confirmed just now": (
         CONFIRMED,
         EDGE - 1,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", None)],
+        [FIRST_STEP, OPEN_STEP, CONFIRM_STEP, ("used", None)],
         "Confirmed, but not used yet. Waiting for your application",
     ),
     "never used": (
         CONFIRMED,
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", None)],
+        [FIRST_STEP, OPEN_STEP, CONFIRM_STEP, ("used", None)],
         "Confirmed, but never used: no client called verify after that. Check that your client keeps polling",
     ),
     "used": (
         USED,
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", START + 11_000)],
+        [FIRST_STEP, OPEN_STEP, CONFIRM_STEP, USE_STEP],
         "Your application received the result.",
     ),
     "cancelled": (
         CANCELLED,
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
+        [FIRST_STEP, OPEN_STEP, ("cancelled", START + 9_000)],
         "Cancelled by the user. To try again, start a new session.",
     ),
     "cancelled by the application": (
         replace(CANCELLED, withdrawn=True),
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
+        [FIRST_STEP, OPEN_STEP, ("cancelled", START + 9_000)],
         "Cancelled by your application. To try again, start a new session.",
     ),
     "reported on the prompt": (
         replace(CANCELLED, reported_at=START + 9 * SECOND),
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("reported", START + 9_000)],
+        [FIRST_STEP, OPEN_STEP, ("reported", START + 9_000)],
         "The user reported this sign-in: it was not them. Nobody was signed in.",
     ),
     "reported before it was used": (
         replace(USED, used_at=None, reported_at=START + 10 * SECOND),
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("reported", START + 10_000)],
+        [FIRST_STEP, OPEN_STEP, CONFIRM_STEP, ("reported", START + 10_000)],
         "The user reported this sign-in: it was not them. Nobody was signed in.",
     ),
     "reported after it was used": (
         replace(USED, reported_at=EDGE + 5),
         EDGE + 9,
-        [
-            ("requested", START),
-            ("opened", START + 5_000),
-            ("confirmed", START + 9_000),
-            ("used", START + 11_000),
-            ("reported", EDGE + 5),
-        ],
+        [FIRST_STEP, OPEN_STEP, CONFIRM_STEP, USE_STEP, ("reported", EDGE + 5)],
         "The user reported this sign-in: it was not them. The sign-in was already used: end the session",
     ),
     "never opened": (
         PENDING,
         EDGE,
-        [("requested", START), ("opened", None), ("expired", EDGE)],
+        [FIRST_STEP, ("opened", None), ("expired", EDGE)],
         "The link was never opened. Check that your page shows the link",
     ),
     "not answered": (
         OPENED,
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("expired", EDGE)],
+        [FIRST_STEP, OPEN_STEP, ("expired", EDGE)],
         "Opened, but not answered. After 10 minutes, the user had tapped neither Confirm nor Cancel.",
     ),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_each_course_of_a_session_has_its_steps(name: str) -> None:
-    """The steps are in order, each with its time or None, and a sentence tells the outcome or the next event."""
-    session, now, steps, outcome = CASES[name]
-    assert [(step.name, step.at) for step in timeline(session, now)] == steps
-    assert outcome_sentence(session, now).startswith(outcome)
+def test_each_course_of_a_session_has_its_steps(subtests: pytest.Subtests) -> None:
+    """The steps are in order, each with its time or None, and a sentence tells the outcome or the next event.
 
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_step_that_did_not_happen_does_not_read_as_if_it_had(name: str) -> None:
-    """The same step has one sentence with a time and others without; every one is a whole sentence."""
-    session, now, _, _ = CASES[name]
-    for step in timeline(session, now):
-        assert step.sentence.endswith(".")
-        says_no = " not " in step.sentence or "never" in step.sentence or " no " in step.sentence
-        assert says_no == (step.at is None)
+    A step that did not happen does not read as if it had. Every sentence is whole.
+    """
+    for name, (session, now, steps, outcome) in CASES.items():
+        with subtests.test(name):
+            found = timeline(session, now)
+            assert [(step.name, step.at) for step in found] == steps
+            assert outcome_sentence(session, now).startswith(outcome)
+            for step in found:
+                assert step.sentence.endswith(".")
+                says_no = " not " in step.sentence or "never" in step.sentence or " no " in step.sentence
+                assert says_no == (step.at is None)
 
 
 @pytest.mark.parametrize("written_down", [PENDING, OPENED])
@@ -145,45 +141,33 @@ RETURN = PromptDetails(return_required=True)
 BOTH = MATCH._replace(collect_phone=True)
 
 
-@pytest.mark.parametrize(
-    ("session", "prompt", "said"),
-    [
-        (CANCELLED, PromptDetails(), "The user tapped Cancel."),
-        (CANCELLED, MATCH, "The user tapped Cancel, or chose a number that your page did not show."),
-        (CANCELLED, PHONE, "The user tapped Cancel, perhaps when asked for their phone number."),
-        (
-            CANCELLED,
-            BOTH,
-            f"{CANCEL}, perhaps when asked for their phone number, or chose a number that your page did not show.",
-        ),
-        (CANCELLED, None, "The user tapped Cancel, or chose a number that your page did not show."),
+def test_sentences_name_only_possible_taps() -> None:
+    """With match codes there is no Confirm, and a wrong number cancels too. A phone number may not have been shared."""
+    number = "chose a number that your page did not show"
+    shared = replace(CONFIRMED, encrypted_phone=b"s")
+    for session, prompt, said in (
+        (CANCELLED, PromptDetails(), f"{CANCEL}."),
+        (CANCELLED, MATCH, f"{CANCEL}, or {number}."),
+        (CANCELLED, PHONE, f"{CANCEL}, perhaps when asked for their phone number."),
+        (CANCELLED, BOTH, f"{CANCEL}, perhaps when asked for their phone number, or {number}."),
+        (CANCELLED, None, f"{CANCEL}, or {number}."),
         (CONFIRMED, PromptDetails(), "The user tapped Confirm."),
         (CONFIRMED, PHONE, "The user tapped Confirm."),
         (CONFIRMED, MATCH, "The user chose the number that your page showed."),
-        (replace(CONFIRMED, encrypted_phone=b"s"), PHONE, "The user tapped Confirm, and shared their phone number."),
+        (shared, PHONE, "The user tapped Confirm, and shared their phone number."),
         (CONFIRMED, None, "The user confirmed."),
         (OPENED, MATCH, "The user has not confirmed yet."),
         (OPENED, PHONE, "The user has not confirmed yet, or not shared their phone number yet."),
         (OPENED, RETURN, "The user has not confirmed yet, or not returned to the browser yet."),
-    ],
-)
-def test_steps_name_only_possible_taps(session: Session, prompt: PromptDetails | None, said: str) -> None:
-    """The sentences fit the prompt: with match codes there is no Confirm, and a wrong number cancels too."""
-    assert timeline(replace(session, prompt=prompt), EDGE - 1)[2].sentence == said
-
-
-@pytest.mark.parametrize(
-    ("prompt", "said"),
-    [
-        (PromptDetails(), "the user had tapped neither Confirm nor Cancel."),
-        (MATCH, "the user had neither chosen a number nor tapped Cancel."),
-        (PHONE, "the user had tapped neither Confirm nor Cancel, or not shared their phone number."),
-        (RETURN, "In the end, the user had tapped neither Confirm nor Cancel, or not returned to the browser."),
-        (None, "the user had neither confirmed nor cancelled."),
-    ],
-)
-def test_outcome_says_what_the_user_did_not_do(prompt: PromptDetails | None, said: str) -> None:
-    """The sentence covers a user who confirmed but never shared the phone number."""
-    session = replace(OPENED, prompt=prompt)
-    assert said in outcome_sentence(session, EDGE)
-    assert said.partition("the user had ")[2].removesuffix(".") in outcome_sentence(session, EDGE - 1)
+    ):
+        assert timeline(replace(session, prompt=prompt), EDGE - 1)[2].sentence == said
+    for prompt, said in (
+        (PromptDetails(), "tapped neither Confirm nor Cancel."),
+        (MATCH, "neither chosen a number nor tapped Cancel."),
+        (PHONE, "tapped neither Confirm nor Cancel, or not shared their phone number."),
+        (RETURN, "tapped neither Confirm nor Cancel, or not returned to the browser."),
+        (None, "neither confirmed nor cancelled."),
+    ):
+        session = replace(OPENED, prompt=prompt)
+        assert f"the user had {said}" in outcome_sentence(session, EDGE)
+        assert said.removesuffix(".") in outcome_sentence(session, EDGE - 1)

@@ -5,21 +5,22 @@ shows that neither row's secret is used for the other.
 """
 # ruff: noqa: S608 — the names in statements are this test's own.
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import httpx
 import pytest
+from tests.api.conftest import BotFather
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
-from tests.signals import signals, unheard
-from tests.whole_sign_in import WholeSignIn
+from tests.service.conftest import Node
+from tests.service.project_bots import bots_of
+from tests.signals import signals
 
 from taproof.core.accounts import Actor, Developer
-from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.deliveries import Delivery
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -34,15 +35,11 @@ from taproof.core.projects import Project, ProjectChanges
 from taproof.core.request_context import Requester
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
-from taproof.service.bots import BotAccount, Bots
-from taproof.service.deliveries import Deliveries
-from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.sign_in import OidcSignIns
-from taproof.service.projects import Projects
-from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
+from taproof.service.webhooks import WebhookResponse
 from taproof.storage.sqlite.store import SqliteStorage
 
 INTERNAL = {"error": "Internal error."}
@@ -57,38 +54,14 @@ class Place:
         self.storage = storage
         self.encryptor = encryptor
         self.service = service
-        self.signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
-        self.projects = Projects(
-            storage,
-            encryptor,
-            system_clock,
-            system_entropy,
-            address_rules=AddressRules(),
-            webhook_ports=frozenset({443}),
-            allow_loopback_http=False,
-        )
-        self.webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, "Taproof/test")
-        self.deliveries = Deliveries(
-            storage, encryptor, system_clock, system_entropy, self.webhooks, post=self.post, recorded=lambda: None
-        )
-        self.bots = Bots(
-            storage,
-            encryptor,
-            system_clock,
-            system_entropy,
-            projects=self.projects,
-            ask=_nobody,
-            is_service_bot=lambda _id, _username: False,
-            limited=unheard,
-        )
-        self.sent: list[SignedRequest] = []
+        node = Node(storage, encryptor, system_clock)  # type: ignore[arg-type]  # Nothing here sets its clock.
+        node.receiver.answer = WebhookResponse(5, 200, body=b"answer of a receiver")
+        self.signin, self.projects, self.webhooks = node.signin, node.projects, node.webhooks
+        self.deliveries, self.receiver, self.developers = node.deliveries, node.receiver, node.developers
+        self.bots = bots_of(node, BotFather())
         self.developer: Developer
         self.token = ""
         self._client = client
-
-    async def post(self, request: SignedRequest) -> WebhookResponse:
-        self.sent.append(request)
-        return WebhookResponse(5, 200, body=f"answer to {len(self.sent)}".encode())
 
     @property
     def actor(self) -> Actor:
@@ -96,33 +69,20 @@ class Place:
 
     async def enter(self, number: int) -> None:
         """Sign in a developer who has every right."""
-        developers = Developers(self.storage, system_clock, system_entropy)
-        self.developer = await developers.create_developer(f"ada{number}@example.com", "business")
-        self.token = (
-            await developers.create_access_token(
-                Actor(self.developer, "command_line"), "test", expires_at=system_clock() + MINUTE
-            )
-        ).plaintext
+        self.developer = await self.developers.create_developer(f"ada{number}@example.com", "business")
+        until = system_clock() + MINUTE
+        self.token = (await self.developers.create_access_token(self.actor, "test", expires_at=until)).plaintext
 
     async def two_projects(self, *, collect_phone: bool = False) -> list[Project]:
-        return [
-            (
-                await self.projects.create_project(
-                    self.actor,
-                    ProjectChanges(name="Shop", webhook_url="https://example.com/hook", collect_phone=collect_phone),
-                )
-            )[0]
-            for _ in range(2)
-        ]
+        wanted = ProjectChanges(name="Shop", webhook_url="https://example.com/hook", collect_phone=collect_phone)
+        return [(await self.projects.create_project(self.actor, wanted))[0] for _ in range(2)]
 
     async def confirmed(self, project: Project, user: str) -> str:
         """Return the token of a session that a user has confirmed."""
         token = (await self.signin.create_session(project.id, public=True)).session_token
         assert (await self.signin.open_session(token, user)).outcome == "opened"
-        assert (await self.signin.confirm_session(token, MessengerIdentity(user, "Ada", ""))).outcome in {
-            "confirmed",
-            "phone",
-        }
+        seen = await self.signin.confirm_session(token, MessengerIdentity(user, "Ada", ""))
+        assert seen.outcome in {"confirmed", "phone"}
         return token
 
     async def claimed(self, projects: list[Project]) -> list[Delivery]:
@@ -132,8 +92,9 @@ class Place:
         assert len(found) == len(projects)
         return found
 
-    def swap(self, table: str, column: str, key: str) -> list[bytes]:
-        """Swap the values of a column between the two matching rows that have one; return both."""
+    def swap(self, table: str, column: str, key: str, ids: Iterable[str] = ()) -> None:
+        """Swap the values of a column between the two matching rows that have one; `{}` in `key` stands for the ids."""
+        key = key.format(", ".join(f"'{each}'" for each in ids))
         connection = apsw.Connection(str(self.service.database))
         connection.set_busy_timeout(5_000)
         try:
@@ -148,7 +109,6 @@ class Place:
             assert connection.changes() == 2
         finally:
             connection.close()
-        return [first, second]
 
     async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"} if path.startswith("/dev/") else {}
@@ -165,10 +125,6 @@ class Place:
         assert "DecryptionFailed" in told
         for secret in ("whsec_", "+4915", "sk_", self.token):
             assert secret not in told
-
-
-async def _nobody(_token: str) -> BotAccount:
-    raise AssertionError
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +161,7 @@ async def webhook_secrets(place: Place) -> None:
     """No other project's secret signs proofs or webhooks, and the session is not used up."""
     projects = await place.two_projects()
     tokens = [await place.confirmed(project, "1001") for project in projects]
-    ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("projects", "encrypted_webhook_secret", f"id IN ({ids})")
+    place.swap("projects", "encrypted_webhook_secret", "id IN ({})", [each.id for each in projects])
     for project, token in zip(projects, tokens, strict=True):
         body = {"project_id": project.id, "session_token": token}
         for _ in range(2):
@@ -224,7 +179,7 @@ async def webhook_secrets(place: Place) -> None:
             place.webhooks.sign_delivery(delivery)
     tested = await place.deliveries.send_test(place.actor, projects[0].id)
     assert [each.error for each in tested.record.attempts] == ["not_signed"]
-    assert place.sent == []
+    assert place.receiver.sent == []
 
 
 async def next_webhook_secrets(place: Place) -> None:
@@ -233,8 +188,7 @@ async def next_webhook_secrets(place: Place) -> None:
     for project in projects:
         await place.projects.rotate_webhook_secret(place.actor, project.id, 24)
         await place.confirmed(project, "1001")
-    ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("projects", "encrypted_next_webhook_secret", f"id IN ({ids})")
+    place.swap("projects", "encrypted_next_webhook_secret", "id IN ({})", [each.id for each in projects])
     for project in projects:
         path = f"/dev/projects/{project.id}/webhook-secret"
         await place.refused("GET", path)
@@ -255,11 +209,9 @@ async def bot_tokens(place: Place) -> None:
         )
         bot = ProjectBot(project.id, 100 + number, f"shop_{number}_bot", token)
         assert await give_bot(place.storage, place.developer.id, project.id, bot) == "set"
-    ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("projects", "encrypted_bot_token", f"id IN ({ids})")
-    bots = [
-        each for each in await place.bots.list_project_bots() if each.project_id in {project.id for project in projects}
-    ]
+    place.swap("projects", "encrypted_bot_token", "id IN ({})", [each.id for each in projects])
+    ids = {project.id for project in projects}
+    bots = [each for each in await place.bots.list_project_bots() if each.project_id in ids]
     assert len(bots) == 2
     webhooks = ProjectBotWebhooks(
         place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"]
@@ -276,8 +228,7 @@ async def event_bodies(place: Place) -> None:
     projects = await place.two_projects()
     for project in projects:
         await place.confirmed(project, "1001")
-    ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("webhook_events", "encrypted_body", f"project_id IN ({ids})")
+    place.swap("webhook_events", "encrypted_body", "project_id IN ({})", [each.id for each in projects])
     for delivery in await place.claimed(projects):
         with pytest.raises(DecryptionFailed):
             place.webhooks.sign_delivery(delivery)
@@ -289,18 +240,14 @@ async def webhook_answers(place: Place) -> None:
     for project in projects:
         sent = await place.deliveries.send_test(place.actor, project.id)
         assert sent.answers[0] is not None
-    ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap(
-        "webhook_attempts",
-        "encrypted_answer",
-        f"event_id IN (SELECT id FROM webhook_events WHERE project_id IN ({ids}))",
-    )
+    of_projects = "event_id IN (SELECT id FROM webhook_events WHERE project_id IN ({}))"
+    place.swap("webhook_attempts", "encrypted_answer", of_projects, [each.id for each in projects])
     for project in projects:
         answer = await place.call("GET", f"/dev/projects/{project.id}/deliveries")
         assert answer.status_code == 200, answer.text
         (delivery,) = answer.json()["deliveries"]
         assert [each["answer"] for each in delivery["attempts"]] == [None]
-        assert "answer to" not in answer.text
+        assert "answer of" not in answer.text
 
 
 async def phones(place: Place) -> None:
@@ -314,8 +261,7 @@ async def phones(place: Place) -> None:
             MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}", answers=lambda _: True
         )
         assert given.outcome == "confirmed"
-    ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("sessions", "encrypted_phone", f"project_id IN ({ids})")
+    place.swap("sessions", "encrypted_phone", "project_id IN ({})", [each.id for each in projects])
     for project, token in zip(projects, tokens, strict=True):
         await place.refused("POST", "/verify/public", {"project_id": project.id, "session_token": token})
         listed = await place.call("GET", f"/dev/sessions?project_id={project.id}")
@@ -361,8 +307,7 @@ async def openid_sign_ins(place: Place) -> None:
         assert found is not None
         request = AuthorizationRequest("https://app.example/")
         begun.append(await sign_ins.begin_sign_in(found, request, Requester()))
-    ids = ", ".join(f"'{each.id}'" for each in begun)
-    place.swap("oidc_authorizations", "encrypted_session", f"id IN ({ids})")
+    place.swap("oidc_authorizations", "encrypted_session", "id IN ({})", [each.id for each in begun])
     for each in begun:
         with pytest.raises(DecryptionFailed):
             await sign_ins.read_sign_in(each.id, each.browser_secret)

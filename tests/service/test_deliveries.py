@@ -8,8 +8,6 @@ from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
-from taproof.core.encryption import Encryptor, new_master_key
-from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, SignInReported
 from taproof.core.projects import Project, ProjectChanges
 from taproof.service import deliveries
@@ -123,15 +121,6 @@ async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
         node.clock.now += 1
         node.receiver.answer = WebhookResponse(5, 400, body=body)
         assert (await node.deliveries.send_test(acting(developer), project.id)).answers == (shown,)
-
-
-async def test_an_answer_that_cannot_be_opened_is_left_out(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of the attempt is shown all the same."""
-    developer, project = await own_project(node)
-    await node.deliveries.send_test(acting(developer), project.id)
-    monkeypatch.setattr(node.deliveries, "_encryptor", Encryptor(new_master_key(system_entropy)))
-    found = await only(node, developer, project)
-    assert (found.answers, found.record.attempts[0].status) == ((None,), 200)
 
 
 async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:

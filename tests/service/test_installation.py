@@ -1,6 +1,5 @@
 """The master key and the mode of an installation; bounded sweeps."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,19 +22,6 @@ async def test_a_database_is_bound_to_its_first_master_key(node: "Node", encrypt
     with pytest.raises(MasterKeyWrong, match="TAPROOF_MASTER_KEY"):
         await check_master_key(node.storage, Encryptor(new_master_key(system_entropy)), system_entropy)
     await check_master_key(node.storage, encryptor, system_entropy)
-
-
-async def test_of_two_keys_at_once_one_wins(node: "Node", other_node: "Node") -> None:
-    """Two nodes that start on a new database with different keys: one is refused, on both stores alike."""
-    keys = [Encryptor(new_master_key(system_entropy)) for _ in range(2)]
-    results = await asyncio.gather(
-        *(
-            check_master_key(each.storage, key, system_entropy)
-            for each, key in zip((node, other_node), keys, strict=True)
-        ),
-        return_exceptions=True,
-    )
-    assert sorted(type(result).__name__ for result in results) == ["MasterKeyWrong", "NoneType"]
 
 
 @pytest.mark.parametrize("first", [True, False])

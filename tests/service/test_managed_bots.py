@@ -1,13 +1,11 @@
 """Bots that developers create with one tap: only the suggested one, for the account that got the link, and once."""
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.api.conftest import BotFather
-from tests.databases import every_driver
 from tests.giving_bots import give_bot
 from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
@@ -217,15 +215,3 @@ async def test_refused_tokens(node: "Node", father: BotFather) -> None:
 async def _developer_of(node: "Node", project: Project) -> Developer:
     found = [each for each in await node.storage.developers.list_developers() if each.id == project.developer_id]
     return found[0]
-
-
-@every_driver
-async def test_two_nodes_adopt_one_bot(node: "Node", other_node: "Node", father: BotFather) -> None:
-    """If an update is handled twice at once, the project has the bot, and no call fails."""
-    developer = await linked_developer(node)
-    project, _ = await node.project(developer)
-    telegram = Telegram(father)
-    account = telegram.create(await suggested(managed_bots(node, father), developer, project))
-    both = [telegram.adopt(managed_bots(each, father), account) for each in (node, other_node)]
-    assert True in await asyncio.gather(*both)
-    assert (await read(node, project)).bot_id == account.id

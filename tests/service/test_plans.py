@@ -24,30 +24,8 @@ if TYPE_CHECKING:
     from tests.service.conftest import Node
 
 
-def plans_of(node: "Node", projects: dict[Plan, int] | None = None, sign_ins: dict[Plan, int] | None = None) -> Plans:
-    return Plans(node.storage, node.clock, system_entropy, projects=projects or {}, sign_ins=sign_ins or {})
-
-
-def projects_of(node: "Node", limits: dict[Plan, int]) -> Projects:
-    return Projects(
-        node.storage,
-        node.encryptor,
-        node.clock,
-        system_entropy,
-        address_rules=AddressRules(),
-        webhook_ports=frozenset({443}),
-        allow_loopback_http=False,
-        limits=limits,
-    )
-
-
-def signin_of(node: "Node", plans: Plans) -> WholeSignIn:
-    return WholeSignIn(
-        node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room
-    )
-
-
-# ---- the month
+def plans_of(node: "Node", sign_ins: dict[Plan, int]) -> Plans:
+    return Plans(node.storage, node.clock, system_entropy, projects={}, sign_ins=sign_ins)
 
 
 async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,26 +103,30 @@ async def test_a_store_that_is_away_is_told_and_not_taken_for_room(
 
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
     """No limit applies: otherwise nobody could sign in to the console to change anything."""
-    signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
+    room = plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}).require_room
+    signin = WholeSignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=room)
     console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
     assert (await console.start(CONSOLE)).deeplink
     assert await node.storage.projects.list_projects(SERVICE_DEVELOPER)
-
-
-# ---- projects
 
 
 async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of all developers stays, with its own error."""
     monkeypatch.setattr(project_service, "PROJECT_LIMIT", 1)
     developer = await node.developer()
-    made = projects_of(node, {"free": 5})
+    made = Projects(
+        node.storage,
+        node.encryptor,
+        node.clock,
+        system_entropy,
+        address_rules=AddressRules(),
+        webhook_ports=frozenset({443}),
+        allow_loopback_http=False,
+        limits={"free": 5},
+    )
     await made.create_project(acting(developer), ProjectChanges(name="Shop"))
     with pytest.raises(TooManyProjects):
         await made.create_project(acting(developer), ProjectChanges(name="Shop"))
-
-
-# ---- a change of plan
 
 
 async def test_a_plan_that_is_another_one_for_a_moment(

@@ -10,13 +10,12 @@ from tests.signals import unheard
 
 from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.service import reencryption
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
-from taproof.service.reencryption import PASSES, Reencryptor
-from taproof.storage.queries.encrypted_values import Replacement
+from taproof.service.reencryption import Reencryptor
 
 URL = "https://example.com/"
 OLD, NEW = (new_master_key(system_entropy) for _ in range(2))
@@ -104,31 +103,6 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeyp
         assert restarted.encryptor.is_current(project.encrypted_webhook_secret)
 
 
-async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Node) -> None:
-    """A swapped value is not encrypted for the place that it was moved to: it would open there from then on."""
-    projects = [(await node.project())[0] for _ in range(4)]
-    moved, other, strange, sound = projects
-    strangers = Encryptor(new_master_key(system_entropy)).encrypt(
-        "x", associated_data_of("webhook_secret", strange.id), system_entropy
-    )
-    put = {moved.id: other.encrypted_webhook_secret, other.id: moved.encrypted_webhook_secret, strange.id: strangers}
-    for each in (moved, other, strange):
-        replacement = Replacement((each.id,), each.encrypted_webhook_secret, put[each.id])
-        assert await node.storage.encrypted_values.replace_encrypted_values("webhook_secret", [replacement]) == 1
-    done = await reencryptor(restarted).reencrypt(at_once)
-    assert sorted(done.unreadable) == sorted(("webhook_secret", each) for each in put)
-    assert (done.reencrypted, done.left) == (1, 0)
-    for project_id, encrypted in put.items():
-        secrets = await node.storage.projects.read_webhook_secrets(project_id)
-        assert secrets is not None
-        assert secrets.current == encrypted
-        with pytest.raises(DecryptionFailed):
-            restarted.encryptor.decrypt(encrypted, associated_data_of("webhook_secret", project_id))
-    secrets = await node.storage.projects.read_webhook_secrets(sound.id)
-    assert secrets is not None
-    assert restarted.encryptor.is_current(secrets.current)
-
-
 async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node, restarted: Node) -> None:
     """Of a node that is not restarted yet, and of one that rotates a webhook secret between read and replacement."""
     developer = await node.developer()
@@ -146,17 +120,6 @@ async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node,
     assert (rounds, done.left) == (3, 0)
     for each in await node.storage.projects.list_projects(developer.id):
         assert restarted.encryptor.is_current(each.encrypted_webhook_secret)
-
-
-async def test_a_node_that_seals_on_under_the_old_key_is_told_of(node: Node, restarted: Node) -> None:
-    """As long as there is one, no walk is the last, and the old key must not be left out."""
-
-    async def another() -> None:
-        await node.project()
-
-    done = await reencryptor(restarted).reencrypt(another)
-    assert done.left == 1
-    assert done.reencrypted == PASSES - 1
 
 
 @every_driver

@@ -1,12 +1,10 @@
-"""A bot that another project has: it goes to who has its valid token, and to nobody else; on every driver."""
+"""A bot that another project has: it goes to who has its valid token, and to nobody else."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import BotFather
-from tests.databases import every_driver
 from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
 from tests.signals import unheard
@@ -15,7 +13,7 @@ from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, BotTaken, BotTokenRefused, MessengerUnavailable, TaproofError
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.service.bots import BotAccount, Bots
 
 if TYPE_CHECKING:
@@ -102,17 +100,6 @@ async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bo
     assert created.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
 
 
-async def test_a_new_project_takes_a_broken_bot_with_it(node: "Node", bots: Bots, father: BotFather) -> None:
-    """As a change of a project does."""
-    leaked = await Leaked(node, bots, father).make()
-    leaked.project, _ = await node.projects.create_project(
-        acting(leaked.owner),
-        ProjectChanges(name="Shop"),
-        bot=await bots.check_token(acting(leaked.owner), leaked.revoke()),
-    )
-    await leaked.assert_taken()
-
-
 async def test_nobody_waits_until_a_dead_token_is_found_out(node: "Node", bots: Bots, father: BotFather) -> None:
     """The messenger is asked about the other project's token at once; the developer's log and the service's tell."""
     leaked = await Leaked(node, bots, father).make()
@@ -175,24 +162,3 @@ async def test_a_bot_that_may_work_is_not_taken_away(
     assert type(caught.value) is expected
     await leaked.assert_kept()
     assert set(await leaked.actions(leaked.thief)) == {"bot.set"}
-
-
-@every_driver
-async def test_a_broken_bot_is_taken_once(node: "Node", other_node: "Node", bots: Bots, father: BotFather) -> None:
-    """Of several projects that want it at once, on two nodes, one gets it; it is removed and told of once."""
-    leaked = await Leaked(node, bots, father).make()
-    token = leaked.revoke()
-    there = bots_of(other_node, father)
-    projects = [leaked.project, *[(await node.project(leaked.owner))[0] for _ in range(5)]]
-    outcomes = await asyncio.gather(
-        *(
-            each.set_bot(acting(leaked.owner), project.id, token)
-            for each, project in zip((bots, there) * 3, projects, strict=True)
-        ),
-        return_exceptions=True,
-    )
-    assert sorted(type(each).__name__ for each in outcomes) == ["BotTaken"] * 5 + ["NoneType"]
-    leaked.project = projects[outcomes.index(None)]
-    await leaked.assert_taken()
-    assert sorted(await leaked.actions(leaked.thief)) == ["bot.broken", "bot.removed", "bot.set"]
-    assert await leaked.actions(leaked.owner) == ["bot.set"]

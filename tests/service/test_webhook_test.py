@@ -4,7 +4,6 @@ import asyncio
 import json
 
 import pytest
-from tests.databases import every_driver
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
 from tests.waiting import until
@@ -12,8 +11,6 @@ from tests.waiting import until
 from taproof import verify_webhook
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE, iso8601, system_clock
-from taproof.core.encryption import Encryptor, new_master_key
-from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
 from taproof.core.projects import Project, ProjectChanges
 from taproof.service.deliveries import TESTS_OF_ONE_LIMIT, SeenDelivery
@@ -64,15 +61,6 @@ async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
         assert await node.projects.read_project(developer, project.id) == project
 
 
-async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sent unsigned; the developer reads what the matter is."""
-    developer, project = await own_project(node)
-    monkeypatch.setattr(node.webhooks, "_encryptor", Encryptor(new_master_key(system_entropy)))
-    found = await node.deliveries.send_test(acting(developer), project.id)
-    assert (found.record.state, found.record.attempts[0].error) == ("failed", "not_signed")
-    assert node.receiver.sent == []
-
-
 async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> None:
     """Nothing is recorded of it."""
     developer, project = await own_project(node)
@@ -85,7 +73,6 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
         await test
 
 
-@every_driver
 async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     """A developer has at most 4 tests under way in a process; the others wait for their turn, and nobody else does."""
     node.receiver.open.clear()
@@ -109,7 +96,6 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     await until(lambda: not node.deliveries._tests_by_developer)
 
 
-@every_driver
 async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
     """The test uses the URL at the time of sending."""
     developer, project = await own_project(node)

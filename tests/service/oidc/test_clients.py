@@ -3,12 +3,9 @@
 import json
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.service.conftest import acting
 
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import InvalidRequest, ProjectNotFound
-from taproof.core.identifiers import key_hash
 from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges
 from taproof.service.oidc.clients import OidcClients
 
@@ -46,20 +43,3 @@ async def test_changes_of_a_client_are_told_without_its_secrets(node: "Node") ->
     assert (none, first is None) == (None, False)
     assert not [each for each in entries if "ocs_" in each.details]
     assert first != second
-
-
-async def test_the_store_keeps_only_the_hash_of_a_secret(node: "Node") -> None:
-    """Its plaintext is in the answer, and nowhere else."""
-    clients = OidcClients(node.storage, node.clock, system_entropy)
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    client, secret = await clients.create_client(acting(developer), project.id, NEW)
-    assert secret is not None
-    found = await node.storage.oidc_clients.read_client(client.id)
-    assert found is not None
-    assert (found.client, found.secret_hash) == (client, key_hash(secret))
-    stored = repr(node.storage.database.reader.execute("SELECT * FROM oidc_clients").fetchall())
-    assert secret[4:30] not in stored
-    for project_id, error in (("proj_x", InvalidRequest), ("proj_" + "0" * 22, ProjectNotFound)):
-        with pytest.raises(error):
-            await clients.create_client(acting(developer), project_id, NEW)

@@ -4,7 +4,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import every_driver
 from tests.service.callers import never
 from tests.service.conftest import acting
 from tests.waiting import until
@@ -17,7 +16,6 @@ from taproof.service.sessions.results import VerifyResult
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = every_driver
 USER = MessengerIdentity("1001", "Ada", "ada")
 
 

@@ -12,7 +12,6 @@ from tests.service.conftest import acting
 from tests.waiting import until
 
 from taproof.contract.project import SameDevice
-from taproof.core.clock import MINUTE
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.errors import (
     CodeVerifierMissing,
@@ -171,33 +170,13 @@ async def never_consume(*_: object) -> None:
     raise InterruptedError
 
 
-async def test_another_tap_makes_another_code(node: "Node") -> None:
-    """Of a repeated Confirm and of the link opened again, the latest code alone works; the deadline stays."""
+async def test_a_blocked_project_gets_no_new_code(node: "Node") -> None:
+    """The user blocks the project after Confirm."""
     project = await project_with(node, "require")
-    token, first = await returning(node, project)
-    node.clock.now += MINUTE
-    again = await node.signin.confirm_session(token, USER)
-    opened = await node.signin.open_session(token, "1001")
-    assert [(each.outcome, each.changed) for each in (again, opened)] == [("returning", False)] * 2
-    assert (await node.signin.open_session(token, "1002")).outcome == "foreign"
-    codes = [first, code_of(again.return_link), code_of(opened.return_link)]
-    assert [(await read(node, project, token, code)).status for code in codes] == ["pending", "pending", "confirmed"]
-
-
-@pytest.mark.parametrize("end", ["cancel", "report", "block"])
-async def test_a_user_who_changes_their_mind_signs_in_nowhere(node: "Node", end: str) -> None:
-    """Cancel and "This wasn't me" end a session that waits for its code; a blocked project gets no new code."""
-    project = await project_with(node, "require", "https://example.com/hook")
-    token, code = await returning(node, project)
-    if end == "block":
-        await node.storage.users.block_project("1001", project.id, node.clock.now)
-        for seen in (await node.signin.open_session(token, "1001"), await node.signin.confirm_session(token, USER)):
-            assert (seen.outcome, seen.return_link) == ("blocked", None)
-        return
-    decide = node.signin.cancel_session if end == "cancel" else node.signin.report_session
-    assert (await decide(token, "1001")).changed
-    assert await read(node, project, token, code) == VerifyResult("cancelled")
-    assert await events_of(node) == ["auth.cancelled"]
+    token, _ = await returning(node, project)
+    await node.storage.users.block_project("1001", project.id, node.clock.now)
+    for seen in (await node.signin.open_session(token, "1001"), await node.signin.confirm_session(token, USER)):
+        assert (seen.outcome, seen.return_link) == ("blocked", None)
 
 
 async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
@@ -211,22 +190,6 @@ async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
     answer = await read(node, project, token, code_of(again.return_link))
     assert answer.identity is not None
     assert answer.identity.messenger_phone == "+4915123456789"
-
-
-@pytest.mark.parametrize("shares", [False, True])
-async def test_a_shared_number_leaves_no_keyboard(node: "Node", *, shares: bool) -> None:
-    """If the application cancels, the bot removes the keyboard only from a user who has not shared their number."""
-    project = await project_with(node, "require", collect_phone=True)
-    token = await start(node, project)
-    assert (await node.signin.confirm_session(token, USER)).phone_asked
-    if shares:
-        seen = await node.signin.give_phone(USER, "1001", "+4915123456789", answers=lambda _: True)
-        assert (seen.outcome, seen.session_token) == ("returning", token)
-    await node.signin.prompts.record_prompt(token, 0, "1001", 5, "en")
-    await node.signin.withdraw_session(project.id, token, public=False)
-    [to_edit] = await node.signin.prompts.claim_ended_prompts(1)
-    assert to_edit.phone_asked is not shares
-    assert not (await node.signin.cancel_session(token, "1001")).phone_asked
 
 
 @pytest.mark.parametrize("policy", ["off", "offer"])

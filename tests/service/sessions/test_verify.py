@@ -9,7 +9,6 @@ from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
 from taproof.core.errors import (
-    DecryptionFailed,
     InvalidRequest,
     MessengerUnavailable,
     ProjectNotFound,
@@ -119,19 +118,6 @@ async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_on
     assert claims_of(answer.proof, new[0].webhook_secret)["session_token"] == token
     with pytest.raises(jwt.InvalidSignatureError):
         claims_of(answer.proof, old.webhook_secret)
-
-
-async def test_a_broken_seal_does_not_use_up_the_session(node: "Node") -> None:
-    """A proof that cannot be signed leaves the session confirmed: mended, it is read as if nothing had been."""
-    project, _ = await node.project()
-    token = await node.confirmed(project)
-    writer = node.storage.database.writer._connection
-    writer.execute("UPDATE projects SET encrypted_webhook_secret = x'00'")
-    for _ in range(2):
-        with pytest.raises(DecryptionFailed):
-            await node.signin.verify_session(project.id, token, public=True)
-    writer.execute("UPDATE projects SET encrypted_webhook_secret = ?", (project.encrypted_webhook_secret,))
-    assert (await node.signin.verify_session(project.id, token, public=True)).proof is not None
 
 
 async def test_a_project_deleted_between_read_and_consume_gives_no_proof(

@@ -153,18 +153,6 @@ async def test_very_many_are_looked_at_in_small_chunks(
     assert most == 7
 
 
-async def test_a_session_expires_while_it_is_waited_for(node: Node, callers: Callers) -> None:
-    """Expiry is a leaving of pending: the answer comes at that instant, not at the end of the wait."""
-    project, _ = await node.project()
-    token = await node.pending(project)
-    node.clock.now += SESSION_LIFETIME - 50
-    call = await callers.start(project, token)
-    assert not call.done()
-    node.clock.now += 50
-    assert await callers.end_of(call) == "over"
-    assert (await node.signin.verify_session(project.id, token, public=True)).status == "expired"
-
-
 async def test_a_clock_that_is_behind_ends_no_wait_early(node: Node, callers: Callers) -> None:
     """Expiry goes by the wall clock: when that stands still meanwhile, the wait goes on for as long as was asked."""
     project, _ = await node.project()

@@ -25,22 +25,6 @@ async def callers(node: Node) -> AsyncIterator[Callers]:
 # ---- places
 
 
-async def test_a_caller_that_goes_away_frees_its_place_at_once(node: Node, callers: Callers) -> None:
-    """Nobody waits on behalf of a client that has gone; the others stay."""
-    project, _ = await node.project()
-    token = await node.pending(project)
-    gone = asyncio.Event()
-
-    async def until_gone() -> None:
-        await gone.wait()
-
-    leaving, staying = await callers.start(project, token, LONG, until_gone), await callers.start(project, token)
-    gone.set()
-    assert await callers.end_of(leaving) == "gone"
-    assert not staying.done()
-    assert callers.waiting.count == 1
-
-
 async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) -> None:
     """A proof must not be consumed for a client of which it is known that it went away."""
     project, _ = await node.project()
