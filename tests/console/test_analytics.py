@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.console.browsing import Browsing, Shown
-from tests.console.conftest import ADA, Installation, Visitor
+from tests.console.browsing import Shown
+from tests.console.conftest import Installation, Visitor
 
 from taproof.api.developer import DeveloperApi
 from taproof.core.clock import DAY, MINUTE
@@ -164,30 +164,6 @@ async def test_links_keep_the_window_and_the_project(visitor: Visitor) -> None:
     assert (await visitor.get(PATHS[0])).fields("/console/analytics") == {"days": "30", "project_id": ""}
 
 
-async def test_an_empty_page_says_what_to_do(visitor: Visitor) -> None:
-    """Without a project, or without sessions, the page says what to do next."""
-    shown = await visitor.get(PATHS[0])
-    assert "You have no projects yet" in shown.text
-    assert not shown.all(".//main//svg")
-    project, _ = await visitor.create_project()
-    shown = await visitor.get(PATHS[0], project_id=project.id)
-    assert "No sign-ins were started in this period" in shown.text
-    assert shown.all(f".//div[@class='empty']//a[@href='/console/projects/{project.id}/try']")
-
-
-async def test_reports_are_shown_and_explained(console: Installation, visitor: Visitor) -> None:
-    """The number of reports is always shown; its explanation appears with the first report, also in the chart."""
-    project, _ = await visitor.create_project()
-    started = await visitor.start_session(project.id)
-    await console.messenger.open(started.deeplink)
-    assert "This wasn’t me" not in (await visitor.get(PATHS[0])).text
-    await console.messenger.signin.report_session(started.session_token, ADA.messenger_id)
-    shown = await visitor.get(PATHS[0])
-    assert shown.texts(".//dl[@class='figures']/div/dd")[-1] == "1 none before"
-    assert "the user tapped “This wasn’t me”" in shown.text
-    assert "1 sessions, 0 confirmed, 1 reported by their users" in shown.html
-
-
 async def test_figures_are_compared_with_the_period_before(console: Installation, visitor: Visitor) -> None:
     """Each figure says how it changed from the period before; distinct users of that period are not known."""
     project, _ = await visitor.create_project()
@@ -216,7 +192,7 @@ async def test_wrong_parameters_are_refused(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_nobody_sees_figures_of_others(
-    console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing, path: str
+    console: Installation, visitor: Visitor, stranger: Visitor, path: str
 ) -> None:
     """Another developer's project gets the same answer as an unknown one, and counts in no figure."""
     project, _ = await visitor.create_project("Secret shop")
@@ -233,4 +209,3 @@ async def test_nobody_sees_figures_of_others(
         assert figures_of_csv(own.html)["total_sessions"] == 0
     else:
         assert "No sign-ins were started in this period" in own.text
-    assert (await anonymous.get(path)).location.startswith("/console/sign-in")

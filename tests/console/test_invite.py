@@ -38,6 +38,12 @@ async def open_invitation(browser: Browsing, code: str) -> Shown:
     return await browser.follow(shown)
 
 
+async def begin(console: Installation, browser: Browsing, email: str = "ada@example.com") -> Shown:
+    """Accept the first developer's invitation, up to the page that waits for the tap."""
+    await open_invitation(browser, await first(console))
+    return await browser.follow(await browser.submit(ACCEPT, ACCEPT, email=email))
+
+
 async def take_up(
     console: Installation, browser: Browsing, code: str, identity: MessengerIdentity = ADA, **typed: str
 ) -> Shown:
@@ -174,8 +180,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
 
 async def test_nothing_is_bound_after_a_report(console: Installation, anonymous: Browsing) -> None:
     """A victim who confirmed and then reports it is not linked; the invitation stays valid for its recipient."""
-    await open_invitation(anonymous, await first(console))
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="eve@example.com"))
+    waiting = await begin(console, anonymous, "eve@example.com")
     await console.messenger.confirm(waiting.deeplink, GRACE)
     asked = await anonymous.get(WAITING)
     assert asked.heading == "Is that you?"
@@ -193,8 +198,7 @@ async def test_nothing_is_bound_after_a_report(console: Installation, anonymous:
 
 async def test_start_again_forgets_the_stranger(console: Installation, anonymous: Browsing) -> None:
     """If a stranger confirms first, the invitation stays valid and the stranger's confirmation is dropped."""
-    await open_invitation(anonymous, await first(console))
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    waiting = await begin(console, anonymous)
     await console.messenger.confirm(waiting.deeplink, MessengerIdentity("66", "Mallory", ""))
     shown = await anonymous.get(WAITING)
     [again] = [link.get("href", "") for link in shown.all(".//main//a")]
@@ -224,16 +228,14 @@ async def test_yes_without_a_confirmation(console: Installation, anonymous: Brow
 
 async def test_the_messenger_is_asked_to_bind(console: Installation, anonymous: Browsing) -> None:
     """The question in the messenger says what the tap does; it differs from that of a sign-in."""
-    await open_invitation(anonymous, await first(console))
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    waiting = await begin(console, anonymous)
     seen = await console.messenger.open(waiting.deeplink)
     assert seen.project_name == "Taproof: link this account to the console"
 
 
 async def test_head_changes_nothing(console: Installation, anonymous: Browsing) -> None:
     """A HEAD request neither uses up a confirmation nor ends a sign-in in progress."""
-    await open_invitation(anonymous, await first(console))
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    waiting = await begin(console, anonymous)
     await console.messenger.confirm(waiting.deeplink, ADA)
     for path in (INVITE, ACCEPT, WAITING):
         answer = await anonymous.client.head(path)
@@ -281,8 +283,7 @@ async def test_messenger_account_taken(console: Installation, anonymous: Browsin
 
 async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     """After a cancellation in the messenger, the page shows the invitation again with the input."""
-    await open_invitation(anonymous, await first(console))
-    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    waiting = await begin(console, anonymous)
     assert [link.get("href") for link in waiting.all(".//a[@class='button quiet']")] == [ACCEPT]
     await console.messenger.cancel(waiting.deeplink)
     shown = await anonymous.get(WAITING)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from tests.console.browsing import Shown, text_of
+from tests.console.browsing import Shown
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.projects import PAGE_SIZE
@@ -350,12 +350,3 @@ async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, conso
     shown = await visitor.follow(await visitor.submit(f"{path}/settings", f"{path}/delete", confirmation=seen))
     assert BIDI.search(shown.html) is None
     assert await console.services.projects.list_projects(visitor.developer) == []
-
-
-async def test_quick_start_names_the_next_step(visitor: Visitor) -> None:
-    """Only the programs print a link; the button and OpenID Connect do not."""
-    project, _ = await visitor.create_project()
-    shown = await visitor.get(f"/console/projects/{project.id}")
-    panels = {each.get("data-panel", ""): text_of(each) for each in shown.all(".//section[@data-panel]")}
-    links = {name for name, text in panels.items() if "Open the link that the program prints" in text}
-    assert (links, set(panels) - links) == ({"node", "python", "curl"}, {"button", "oidc"})

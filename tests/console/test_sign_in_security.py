@@ -11,7 +11,7 @@ from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, i
 
 from taproof.console.guard import Guard
 from taproof.core.accounts import Actor
-from taproof.core.clock import HOUR, MINUTE
+from taproof.core.clock import HOUR
 from taproof.http.limits.pages import PageLimit
 
 
@@ -88,26 +88,6 @@ async def test_another_sign_in_ends_the_session_before(console: Installation, vi
 
 
 # ---- how long it lasts
-
-
-async def test_twelve_hours_idle(console: Installation, visitor: Visitor) -> None:
-    """A session ends after twelve hours of inactivity; use extends it."""
-    for _ in range(3):
-        console.clock.now += 12 * HOUR - MINUTE
-        assert await is_signed_in(visitor)
-    console.clock.now += 12 * HOUR
-    assert not await is_signed_in(visitor)
-
-
-async def test_thirty_days(console: Installation, visitor: Visitor) -> None:
-    """A session that is in use still ends thirty days after the sign-in."""
-    for _ in range(59):
-        console.clock.now += 12 * HOUR - MINUTE
-        assert await is_signed_in(visitor)
-    console.clock.now += 12 * HOUR - MINUTE
-    assert await is_signed_in(visitor)
-    console.clock.now += HOUR
-    assert not await is_signed_in(visitor)
 
 
 async def test_ends_with_its_access_token(console: Installation, anonymous: Browsing) -> None:

@@ -49,16 +49,6 @@ async def only_delivery(visitor: Visitor, project: Project) -> Shown:
 # ---- the endpoint
 
 
-async def test_without_a_url_the_page_explains_webhooks(visitor: Visitor) -> None:
-    """Without a webhook URL the page says that nothing is sent and links to the settings; there is no test button."""
-    project, _ = await visitor.create_project()
-    shown = await visitor.get(page_of(project))
-    assert "Nothing is sent. With a webhook URL, your server receives an event" in shown.text
-    assert "Nothing has been sent yet." in shown.text
-    assert not shown.all(f".//form[@action='{page_of(project)}/test']")
-    assert shown.all(f".//main//a[@href='/console/projects/{project.id}/settings#webhook_url']")
-
-
 async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, console: Installation) -> None:
     """Each state is named: not tried, failing, working again, turned off after 410, and on again."""
     project, _ = await visitor.create_project(webhook_url=URL)

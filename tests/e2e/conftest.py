@@ -21,6 +21,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.receiver import Receiver, receiving
 from tests.loop_guard import guarded, new_reports
 from tests.ports import free_port
 from tests.server_logs import server_logs
@@ -347,6 +348,13 @@ def developer(service: Service, client: httpx.Client) -> Developer:
 def stranger(service: Service, client: httpx.Client) -> Developer:
     """Return another developer of the shared service, on the free plan, added with the command line."""
     return Developer(client, service.add_developer("stranger@example.com"))
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Return a webhook receiver on loopback."""
+    with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture

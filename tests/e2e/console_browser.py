@@ -1,17 +1,14 @@
 """Shared by the console's browser tests: a browser that reports problems, a webhook receiver, and signing in."""
 
-import http.server
 import json
 import re
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 from tests.e2e.conftest import Phone, Service
-from tests.waiting import wait_until
 
 _REPORT_BREACHES = """
 addEventListener("securitypolicyviolation", ({violatedDirective, blockedURI}) => {
@@ -47,43 +44,6 @@ async def watched(browser: Browser, base_url: str, **options: Any) -> AsyncItera
     yield context
     await context.close()
     assert complaints == []
-
-
-class Received:
-    """The requests that a receiver got: the id and the body of each event, in order."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, bytes, str]] = []
-        self.url = ""
-
-    def wait_for(self, count: int) -> list[tuple[str, bytes, str]]:
-        """Wait for this many events and return them: `webhook-id`, body, `X-Service-Signature`."""
-        wait_until(lambda: len(self.events) >= count, f"{count} webhooks")
-        return self.events
-
-
-@contextmanager
-def receiver() -> Iterator[Received]:
-    """Yield a webhook receiver on loopback that accepts everything."""
-    received = Received()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            received.events.append((self.headers["webhook-id"], body, self.headers["X-Service-Signature"]))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"taken")
-
-        def log_message(self, *_: object) -> None:
-            """Suppress the log on stderr."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    received.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield received
-    server.shutdown()
-    server.server_close()
 
 
 def invitation_link(service: Service) -> str:

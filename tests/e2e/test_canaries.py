@@ -31,7 +31,7 @@ from tests.e2e.canary_walk import Erased, sign_in_and_erase, walk_through
 from tests.e2e.canary_walker import MASTER_KEYS, PHONES, Walk, Walker
 from tests.e2e.conftest import Service, launch
 from tests.otlp_receiver import OtlpReceiver
-from tests.postgres_server import execute, fresh_database
+from tests.postgres_server import fresh_database
 
 COLLECTED = ("own contact", "own contact, no plus")
 
@@ -291,18 +291,6 @@ def test_the_search_finds_deleted_rows(planted: tuple[Path, apsw.Connection]) ->
         assert hits([phone], sqlite_cells(path)) == []
         assert bool(hits([phone], sqlite_bytes(path))) is found
         connection.execute("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def test_the_search_finds_every_writing_in_postgres() -> None:
-    """The search finds every encoding in a text column and in a column of bytes."""
-    with fresh_database() as dsn:
-        execute(dsn, "CREATE TABLE notes (note BYTEA, words TEXT)")
-        for canary, writing in WRITINGS:
-            planted = f"'\\x{canary.literals[writing].hex()}'"
-            execute(dsn, "TRUNCATE notes", f"INSERT INTO notes VALUES ({planted}, NULL)")  # noqa: S608 — hex digits.
-            assert hits([canary], postgres_cells(dsn)), writing
-        execute(dsn, "TRUNCATE notes", "INSERT INTO notes VALUES (NULL, 'call +49 151 1730-4921')")
-        assert hits(PLANTED, postgres_cells(dsn)) == ["phone in notes (grouped)"]
 
 
 @pytest.mark.parametrize(

@@ -94,19 +94,6 @@ def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     assert page.send("leave").headers["location"] == page.url
 
 
-def test_a_session_of_the_provider_gives_nothing_to_verify(
-    browser: httpx.Client, shop: Client, project: OwnProject, phone: Phone
-) -> None:
-    """A person who photographs the QR code has the session token, but no code verifier."""
-    page = begin(browser, shop)
-    token = page.deeplink.partition("?start=")[2]
-    phone.sign_in({"deeplink": page.deeplink})
-    call = {"project_id": project.id, "session_token": token}
-    for body in (call, call | {"code_verifier": shop.verifier}):
-        assert browser.post("/api/v1/verify/public", json=body).status_code in {400, 404}
-    assert "code" in answer_of(page.load())
-
-
 def test_a_device(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     """A device shows a code, the user types it and confirms, and the device gets its tokens."""
     begun = browser.post("/oidc/device_authorization", data={"scope": "openid profile"}, auth=shop.auth).json()

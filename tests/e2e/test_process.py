@@ -7,13 +7,12 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import apsw
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
+from tests.e2e.receiver import Receiver
 from tests.e2e.test_wait import answer_on, call, waiting
 from tests.waiting import wait_until
 
@@ -108,51 +107,18 @@ def test_signing_in_after_a_kill(survivor: Survivor) -> None:
     assert bots(survivor.service) - survivor.first_bots
 
 
-class Receiver:
-    """A webhook receiver that delays its answer until it is told to continue."""
-
-    def __init__(self) -> None:
-        self.arrived = threading.Event()
-        self.go_on = threading.Event()
-        self.bodies: list[Any] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.arrived.set()
-                receiver.go_on.wait(30)
-                receiver.bodies.append(json.loads(body))
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self.go_on.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
+def test_sigterm_finishes_what_is_under_way(survivor: Survivor, receiver: Receiver) -> None:
     """What has begun is answered, waiting clients with the current status; a webhook in flight is finished; exit 0.
 
     This is the last test of the file, because it ends the service of the others.
     """
-    receiver = Receiver()
+    receiver.go_on.clear()
     service = survivor.service
     client = survivor.project.developer.client
     project = survivor.project.developer.create_project("Hook", webhook_url=receiver.url)
     session = project.generate()
     make_phone(client, "Grace").sign_in(session, "Cancel")
-    assert receiver.arrived.wait(30)
+    receiver.wait_for(1)
     waiters = [call(service, survivor.project, survivor.project.generate()) for _ in range(20)]
     wait_until(lambda: waiting(service) == len(waiters))
 
@@ -176,11 +142,10 @@ def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
             answer += chunk
     receiver.go_on.set()
     assert service.process.wait(30) == 0
-    receiver.close()
 
     assert answer.startswith(b"HTTP/1.1 200 "), answer
     token = json.loads(answer.partition(b"\r\n\r\n")[2])["session_token"]
-    assert [body["event"] for body in receiver.bodies] == ["auth.cancelled"]
+    assert [json.loads(each.body)["event"] for each in receiver.delivered] == ["auth.cancelled"]
     connection_to_store = apsw.Connection(str(service.database))
     try:
         states = connection_to_store.execute(

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import pytest
 from tests.mmdb import place, write_mmdb
 from tests.waiting import wait_until
 
@@ -107,10 +106,10 @@ def test_match_code(client: httpx.Client, project: "OwnProject", new_phone: "New
     assert project.verify(session["session_token"])["status"] == "cancelled"
 
 
-@pytest.mark.parametrize("number", ["+4915123456789", "4915123456789"])
-def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
+def test_phone_number(client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
     """The number is requested after Confirm. Only the user's own contact confirms, and then the button disappears."""
     change(project, collect_phone=True)
+    number = "+4915123456789"
     session, phone = generate(client, project), new_phone("Ada", phone=number)
     other = new_phone("Bob")
     saved = {"phone_number": "+4915199999999", "first_name": "Darling", "user_id": int(phone.messenger_id)}
@@ -132,19 +131,6 @@ def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", 
     act(client, phone.messenger_id, "press", button=SHARE, wait=20)
     confirmed = project.verify(session["session_token"])
     assert (confirmed["status"], confirmed["messenger_phone"]) == ("confirmed", "+4915123456789")
-    assert chat(client, phone.messenger_id)["reply_keyboard"] is None
-
-
-def test_going_on_without_a_number(client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
-    """If the number is optional, the user can sign in without it, and the field is missing."""
-    change(project, collect_phone=True, phone_required=False)
-    session, phone = generate(client, project), new_phone()
-    phone.open(session["deeplink"])
-    phone.tap("Confirm")
-    phone.tap("Continue without")
-    confirmed = project.verify(session["session_token"])
-    assert confirmed["status"] == "confirmed"
-    assert "messenger_phone" not in confirmed
     assert chat(client, phone.messenger_id)["reply_keyboard"] is None
 
 

@@ -106,15 +106,6 @@ def test_refused_starts(client: httpx.Client, project: "OwnProject", body: dict[
     assert public.headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_the_services_own_pages_are_refused(client: httpx.Client, project: "OwnProject") -> None:
-    """Also if the project lists them: they redirect to any developer's application."""
-    page = str(client.base_url.copy_with(path="/oidc/authorize"))
-    lists = {"allowed_origins": [page.removesuffix("/oidc/authorize")], "return_urls": [page]}
-    project.developer.ask("PATCH", f"/projects/{project.id}", json={"same_device": "offer", **lists})
-    refused = call(client, "generate", project, code_challenge=code_challenge(VERIFIER), return_url=page)
-    assert (refused.status_code, refused.headers["X-Error-Code"]) == (400, "return_url_not_allowed")
-
-
 def test_a_code_is_a_string(client: httpx.Client, project: "OwnProject") -> None:
     """Anything else is a mistake of the client, also without a policy."""
     session = start(client, project)

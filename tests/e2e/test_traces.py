@@ -1,7 +1,6 @@
 """One sign-in with traces: what is exported to a real receiver of OTLP, and in which traces (issue)."""
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ import httpx
 import pytest
 from tests.e2e.canary_search import hits, text_canary
 from tests.e2e.conftest import Developer, launch, make_phone
-from tests.e2e.test_webhooks import Delivered, Receiver
+from tests.e2e.receiver import Delivered, receiving
 from tests.otlp_receiver import OtlpReceiver
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -34,10 +33,7 @@ def sign_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignIn]:
     """Sign in once, through a proxy at first, then stop the service, which exports the last spans."""
     with contextlib.ExitStack() as kept:
         traces = kept.enter_context(OtlpReceiver())
-        receiver = Receiver()
-        kept.callback(receiver.server.server_close)
-        threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.05}).start()
-        kept.callback(receiver.server.shutdown)
+        receiver = kept.enter_context(receiving())
         service = launch(
             tmp_path_factory.mktemp("traces"),
             OTEL_EXPORTER_OTLP_ENDPOINT=traces.url,

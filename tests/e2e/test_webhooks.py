@@ -3,61 +3,17 @@
 import hashlib
 import hmac
 import json
-import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Phone
+from tests.e2e.receiver import Delivered, Receiver
 from tests.e2e.test_spec_tables import instant
-
-PATIENCE = 60.0
-
-
-@dataclass
-class Delivered:
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-
-class Receiver:
-    """An application's webhook server, which echoes each request; `/gone` answers 410, `/broken` fails."""
-
-    def __init__(self) -> None:
-        self.delivered: list[Delivered] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                receiver.delivered.append(Delivered(self.path, headers, body))
-                self.send_response({"/gone": 410, "/broken": 500}.get(self.path, 200))
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = do_POST  # noqa: N815 — likewise the name that http.server asks for.
-
-            def log_message(self, *_: object) -> None:
-                """Print nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-    def wait_for(self, count: int) -> list[Delivered]:
-        deadline = time.monotonic() + PATIENCE
-        while len(self.delivered) < count:
-            assert time.monotonic() < deadline, "no webhook came"
-            time.sleep(0.05)
-        return self.delivered
+from tests.waiting import wait_until
 
 
 def settle(developer: Developer, receiver: Receiver, phone: Phone) -> list[Delivered]:
@@ -66,22 +22,8 @@ def settle(developer: Developer, receiver: Receiver, phone: Phone) -> list[Deliv
     A delivery that was due before would have come first.
     """
     phone.sign_in(developer.create_project("Last", webhook_url=f"{receiver.url}/last").generate())
-    deadline = time.monotonic() + PATIENCE
-    while not any(each.path == "/last" for each in receiver.delivered):
-        assert time.monotonic() < deadline, "The last webhook did not come."
-        time.sleep(0.02)
+    wait_until(lambda: any(each.path == "/last" for each in receiver.delivered), "the last webhook")
     return [each for each in receiver.delivered if each.path != "/last"]
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    thread.join()
-    receiver.server.server_close()
 
 
 def assert_genuine(delivered: Delivered, webhook_secret: str) -> None:
@@ -151,13 +93,13 @@ def deliveries(project: OwnProject, query: str = "") -> list[dict[str, Any]]:
 
 def wait_for_status(project: OwnProject, status: str) -> dict[str, Any]:
     """Wait until a project's only delivery has this status and no sender holds it."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
+
+    def settled() -> dict[str, Any] | None:
         [found] = deliveries(project)
-        if found["status"] == status and found["attempts"] and not found["sending"]:
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
+        return found if found["status"] == status and found["attempts"] and not found["sending"] else None
+
+    found: dict[str, Any] = wait_until(settled, status)
+    return found
 
 
 def test_a_receiver_that_is_gone(developer: Developer, receiver: Receiver, phone: Phone) -> None:
@@ -165,11 +107,9 @@ def test_a_receiver_that_is_gone(developer: Developer, receiver: Receiver, phone
     project = developer.create_project(webhook_url=f"{receiver.url}/gone")
     phone.sign_in(project.generate())
     wait_for_status(project, "failed")
-    deadline = time.monotonic() + PATIENCE
     # The event fails first, and the webhook is turned off right after, in a separate statement.
-    while (read := project.read())["webhook_url"]:
-        assert time.monotonic() < deadline, read
-        time.sleep(0.05)
+    wait_until(lambda: not project.read()["webhook_url"], "the webhook is off")
+    read = project.read()
     assert read["webhook_turned_off"]["reason"] == "gone"
     assert read["webhook_turned_off"]["url"] == f"{receiver.url}/gone"
     phone.sign_in(project.generate())

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import Phone, Service, launch, make_phone
-from tests.e2e.test_webhooks import Receiver, receiver
+from tests.e2e.conftest import Phone, Service, launch, make_phone, receiver
+from tests.e2e.receiver import Receiver
 from tests.sdk.either_client import KINDS, EitherClient
 
 from taproof import AsyncClient, AuthenticationFailed, Client, InvalidRequest, NotFound, verify_webhook

@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.sdk_js.conftest import BUNDLE, LANGUAGES
 from tests.sdk_js.qr import expected_modules
 
@@ -131,40 +130,37 @@ def test_no_browser() -> None:
     assert ask(script, "./src/index.js") == ask(script, str(BUNDLE)) == names
 
 
-@pytest.mark.parametrize(
-    ("deeplink", "app_link"),
-    [
-        ("https://t.me/shop_bot?start=a-B_9", "tg://resolve?domain=shop_bot&start=a-B_9"),
-        ("http://127.0.0.1:8080/sandbox/phone?start=abc", None),
-        ("http://t.me/shop_bot?start=abc", None),
-        ("https://t.me.evil.example/shop_bot?start=abc", None),
-        ("https://t.me/shop_bot/app?start=abc", None),
-        ("https://evil.example/https://t.me/shop_bot?start=abc", None),
-    ],
-)
-def test_app_link(deeplink: str, app_link: str | None) -> None:
-    """Only a t.me link becomes a link of the app, with nothing but bot and token."""
-    script = """
-        const { linkOf } = await import("./src/link.js");
-        console.log(JSON.stringify(linkOf(process.argv[1])));
-    """
-    token = deeplink.partition("start=")[2]
-    link: dict[str, Any] = {"deeplink": deeplink, "appLink": app_link, "command": f"/start {token}"}
-    link |= {"matchCode": None, "returnRequired": False}
-    assert ask(script, deeplink) == link
+LINKS = {
+    "https://t.me/shop_bot?start=a-B_9": "tg://resolve?domain=shop_bot&start=a-B_9",
+    "http://127.0.0.1:8080/sandbox/phone?start=abc": None,
+    "http://t.me/shop_bot?start=abc": None,
+    "https://t.me.evil.example/shop_bot?start=abc": None,
+    "https://t.me/shop_bot/app?start=abc": None,
+    "https://evil.example/https://t.me/shop_bot?start=abc": None,
+}
+NO_LINKS = [
+    *("", "javascript:alert(1)//?start=a", "data:text/html,x?start=x", "tg://resolve?domain=x&start=y", 7),
+    *("https://t.me/bot", "https://t.me/bot?start=", "https://t.me/b?start=a&x=1"),
+]
 
 
-@pytest.mark.parametrize(
-    "deeplink",
-    ["", "javascript:alert(1)//?start=a", "https://t.me/bot", "https://t.me/bot?start=", "https://t.me/b?start=a&x=1"],
-)
-def test_no_link(deeplink: str) -> None:
-    """An invalid sign-in link is refused."""
+def test_links() -> None:
+    """Only a t.me link becomes a link of the app, with nothing but bot and token; an invalid link is refused."""
     script = """
         const { linkOf } = await import("./src/link.js");
-        console.log(JSON.stringify(linkOf(process.argv[1] ?? "")));
+        console.log(JSON.stringify(JSON.parse(process.argv[1]).map((each) => linkOf(each))));
     """
-    assert ask(script, deeplink) is None
+    expected: list[Any] = [
+        {
+            "deeplink": deeplink,
+            "appLink": app_link,
+            "command": f"/start {deeplink.partition('start=')[2]}",
+            "matchCode": None,
+            "returnRequired": False,
+        }
+        for deeplink, app_link in LINKS.items()
+    ]
+    assert ask(script, json.dumps([*LINKS, *NO_LINKS])) == expected + [None] * len(NO_LINKS)
 
 
 def test_codes() -> None:

@@ -1,10 +1,9 @@
 """The page shows the match code, the number that the user must choose in the messenger.
 
-In the last two tests the service creates the code and the user chooses. In the others the proxy puts any text into
+In the last test the service creates the code and the user chooses. In the others the proxy puts any text into
 the answer as the code.
 """
 
-import asyncio
 import re
 
 import pytest
@@ -18,11 +17,9 @@ from tests.sdk_js.conftest import (
     Way,
     decide,
     go,
-    heard,
     part,
     shown_link,
     start,
-    wait_for,
 )
 
 import taproof
@@ -57,29 +54,6 @@ async def test_the_number_is_shown(
     way.match_code = "07"
     await part(page, "retry").click()
     await expect(part(page, "number")).to_have_text("07")
-
-
-async def test_without_a_number_there_is_none(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """Without a code from the service, the panel is unchanged."""
-    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
-    await start(page)
-    await assert_no_number(page)
-
-
-async def test_it_is_there_after_a_reload(
-    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
-) -> None:
-    """After a reload, or a return from the messenger on a phone, the page still shows the number."""
-    way.match_code = "17"
-    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
-    link = await start(page)
-    way.match_code = "99"
-    await page.reload()
-    assert await shown_link(page) == link
-    await expect(part(page, "number")).to_have_text("17")
-    await decide(phone, link)
-    await expect(part(page, "status")).to_have_text("Confirmed")
-    await assert_no_number(page)
 
 
 async def test_it_stays_while_there_is_no_network(
@@ -166,34 +140,25 @@ async def test_a_screen_reader_says_it(site: Site, way: Way, open_context: OpenC
     assert set(await said.evaluate("(said) => said.filter(Boolean)")) == {"Choose this number in Telegram:42"}
 
 
-@pytest.mark.parametrize("language", ["en", "fa"])
-async def test_axe(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
-    """axe-core finds nothing in the panel with a number, in either direction and colour scheme."""
+async def test_axe(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """axe-core finds nothing in the panel with a number from right to left, in either colour scheme."""
     way.match_code = "42"
     context = await open_context(reduced_motion="reduce", bypass_csp=True)
     page = await context.new_page()
-    direction = "rtl" if language == "fa" else "ltr"
-    await page.goto(site.show(f'project-id="{project.id}"', html=f'lang="{language}" dir="{direction}"', head=SCHEME))
+    await page.goto(site.show(f'project-id="{project.id}"', html='lang="fa" dir="rtl"', head=SCHEME))
     await part(page, "button").click()
     await shown_link(page)
     await expect(part(page, "number")).to_have_text("42")
-    assert await part(page, "match").evaluate("(it) => getComputedStyle(it).direction") == direction
+    assert await part(page, "match").evaluate("(it) => getComputedStyle(it).direction") == "rtl"
     await assert_accessible(page)
 
 
-@pytest.fixture
-def with_codes(project: OwnProject) -> OwnProject:
-    """Return a project of the real service with match codes on."""
-    changed = project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "on"})
-    assert changed["match_code"] == "on"
-    return project
-
-
 async def test_the_right_choice_signs_in(
-    site: Site, open_context: OpenContext, with_codes: OwnProject, phone: Phone
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Choosing the page's number in the messenger signs the user in."""
-    page = await go(await open_context(), site.show(f'project-id="{with_codes.id}" submit-url="/auth/taproof"'))
+    """The page shows the number, also after a reload, and choosing it in the messenger signs the user in."""
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "on"})
+    page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     link = await start(page)
     number = await part(page, "number").inner_text()
     assert re.fullmatch("[1-9][0-9]", number)
@@ -202,21 +167,5 @@ async def test_the_right_choice_signs_in(
     await expect(part(page, "number")).to_have_text(number)
     await decide(phone, link, number)
     await page.wait_for_url("**/welcome?from=shop")
-    identity = taproof.verify_proof(site.posted[0]["proof"], with_codes.webhook_secret, project_id=with_codes.id)
+    identity = taproof.verify_proof(site.posted[0]["proof"], project.webhook_secret, project_id=project.id)
     assert identity.messenger_id == phone.messenger_id
-
-
-async def test_a_wrong_choice_ends_it(
-    site: Site, open_context: OpenContext, with_codes: OwnProject, phone: Phone
-) -> None:
-    """One wrong number cancels the sign-in; the page says so and gets no proof."""
-    page = await go(await open_context(), site.show(f'project-id="{with_codes.id}"'))
-    link = await start(page)
-    number = await part(page, "number").inner_text()
-    messages = await asyncio.to_thread(phone.open, link)
-    wrong = next(code for code in messages[-1]["buttons"][0] if code != number)
-    await asyncio.to_thread(phone.tap, wrong)
-    await expect(part(page, "status")).to_have_text("Cancelled")
-    assert await wait_for(page, "ended") == {"status": "cancelled"}
-    assert await heard(page, "confirmed") == []
-    await assert_no_number(page)

@@ -166,10 +166,7 @@ async def test_back_after_the_end(service: StandIn, url: str, open_context: Open
     assert service.last.status == "pending"
 
 
-@pytest.mark.parametrize("status", ["expired", "cancelled", "used"])
-async def test_back_after_an_abandoned_end(
-    service: StandIn, way: Way, url: str, open_context: OpenContext, status: str
-) -> None:
+async def test_back_after_an_abandoned_end(service: StandIn, way: Way, url: str, open_context: OpenContext) -> None:
     """The page of the sign-in was left before it ended."""
     context = await open_context()
     page = await begin(context, url)
@@ -177,9 +174,9 @@ async def test_back_after_an_abandoned_end(
     # This call of the page gets no answer.
     await until(lambda: way.calls[-1].get("seen_hint") == "return")
     await page.close()
-    service.last.return_code, service.last.status = None, status
+    service.last.return_code, service.last.status = None, "cancelled"
     late = await go(context, back)
-    assert await wait_for(late, "ended") == {"status": status}
+    assert await wait_for(late, "ended") == {"status": "cancelled"}
     await expect(part(late, "help")).to_be_hidden()
 
 
@@ -276,18 +273,6 @@ async def test_two_projects(service: StandIn, site: Site, open_context: OpenCont
     await second.wait_for_url("**/welcome?from=shop")
 
 
-async def test_an_address_that_the_project_does_not_accept(
-    service: StandIn, way: Way, url: str, open_context: OpenContext
-) -> None:
-    """Asks again without the query string, then without a page: nothing is kept for other tabs, a QR code is shown."""
-    service.accepts_return = False
-    page = await begin(await open_context(breaks=True), url)
-    asked = [call.get("return_url") for call in way.calls if "generate" in call["path"]]
-    assert asked == [url, url.partition("?")[0], None]
-    await expect(part(page, "code")).to_be_visible()
-    assert await page.evaluate("localStorage.length") == 0
-
-
 async def test_the_attribute(service: StandIn, site: Site, open_context: OpenContext) -> None:
     """`same-device="require"` shows no QR code, whatever the service answers."""
     service.accepts_return = False
@@ -296,9 +281,7 @@ async def test_the_attribute(service: StandIn, site: Site, open_context: OpenCon
     await expect(part(page, "code")).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    ("returns", "shared"), [({}, 0), ({"return_offered": True}, 1), ({"return_required": True}, 1)]
-)
+@pytest.mark.parametrize(("returns", "shared"), [({}, 0), ({"return_offered": True}, 1)])
 async def test_what_other_tabs_can_read(
     service: StandIn, url: str, open_context: OpenContext, returns: dict[str, bool], shared: int
 ) -> None:

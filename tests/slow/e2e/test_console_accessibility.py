@@ -8,7 +8,8 @@ import pytest
 from playwright.async_api import Browser, ViewportSize, expect
 from tests.axe import DESKTOP, PHONE, assert_accessible
 from tests.e2e.conftest import Developer, Service, make_phone
-from tests.e2e.console_browser import binding_link, confirm, heading, open_invitation, receiver, sign_in_with_token
+from tests.e2e.console_browser import binding_link, confirm, heading, open_invitation, sign_in_with_token
+from tests.e2e.receiver import receiving
 from tests.e2e.test_console_accessibility import THEMES, client, new_context, sandbox
 
 __all__ = ["client", "sandbox"]
@@ -21,7 +22,7 @@ LONG = "A long name of a project that fits on no phone, and Onewordwithoutanyspa
 def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
     """Return every page of a developer who has one of everything."""
     developer = Developer(client, sandbox.access_token)
-    with receiver() as received:
+    with receiving() as received:
         project = developer.create_project(LONG, webhook_url=received.url)
         make_phone(client, "Ada", username="ada_of_axe").sign_in(project.generate())
         make_phone(client, "Grace").sign_in(project.generate(), "Cancel")

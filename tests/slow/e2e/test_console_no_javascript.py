@@ -13,11 +13,11 @@ from tests.e2e.console_browser import (
     confirm,
     heading,
     invitation_link,
-    receiver,
     sign_in_with_token,
     start_session,
     watched,
 )
+from tests.e2e.receiver import receiving
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -49,7 +49,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
     phone = make_phone(client, "Ada")
     await accept(page, invitation_link(sandbox), phone)
 
-    with receiver() as received:
+    with receiving() as received:
         await page.get_by_role("link", name="New project").click()
         await page.get_by_label("Name", exact=True).fill("Forms")
         await page.get_by_role("button", name="Create the project").click()
@@ -91,11 +91,11 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
         await page.get_by_text("Show all figures as a table").click()
         await expect(page.locator("#days")).to_be_visible()
 
-        event_id = received.wait_for(1)[0][0]
+        event_id = received.wait_for(1)[0].headers["webhook-id"]
         await page.goto(f"{project_page}/webhooks")
         await page.get_by_role("link", name="auth.confirmed").click()
         await page.get_by_role("button", name="Send it again").click()
-        assert received.wait_for(2)[1][0] == event_id
+        assert received.wait_for(2)[1].headers["webhook-id"] == event_id
 
     await page.goto(f"{project_page}/webhooks")
     await page.get_by_role("button", name="Start a rotation").click()
