@@ -1,7 +1,9 @@
 """Rows for the tests of stores, in as few words as a test needs."""
 
+import asyncio
 import hashlib
 import itertools
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,6 +38,11 @@ def present(value: T | None) -> T:
     """Return a value that must be there."""
     assert value is not None
     return value
+
+
+async def at_once(count: int, call: Callable[[Storage, int], Awaitable[T]], *nodes: Storage) -> list[T]:
+    """Make numbered calls at the same instant, on the nodes in turn, and return their results in order."""
+    return await asyncio.gather(*(call(nodes[number % len(nodes)], number) for number in range(count)))
 
 
 class Seed:

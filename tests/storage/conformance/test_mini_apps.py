@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.giving_bots import give_bot
+from tests.storage.seed import Seed, present
 
 from taproof.core.clock import DAY
 from taproof.core.project_bots import ProjectBot
@@ -14,33 +14,28 @@ from taproof.core.projects import EncryptedWebhookSecrets, Project, ProjectChang
 from taproof.core.sessions import ConsumedSession, NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
-if TYPE_CHECKING:
-    from tests.storage.conftest import Seed
-
 BOT_ID = 7_000_000_001
 
 
-async def project_with_bot(seed: "Seed", webhook_url: str = "") -> Project:
+async def project_with_bot(seed: Seed, webhook_url: str = "") -> Project:
     project = await seed.project(webhook_url=webhook_url)
     bot = ProjectBot(project.id, BOT_ID, "shop_bot", b"token")
     assert await give_bot(seed.storage, project.developer_id, project.id, bot) == "set"
     return project
 
 
-def new_session(seed: "Seed", project: Project, bot_id: int = BOT_ID) -> NewSession:
-    return replace(seed.new_session(project), bot_id=bot_id)
+def new_session(seed: Seed, project: Project, bot_id: int = BOT_ID) -> NewSession:
+    return seed.new_session(project, bot_id=bot_id)
 
 
-async def create(seed: "Seed", storage: Storage, project: Project, session: NewSession, user: str = "1001") -> bool:
+async def create(seed: Seed, storage: Storage, project: Project, session: NewSession, user: str = "1001") -> bool:
     identity = seed.identity(user)
     event = seed.event(project)
     found = await storage.mini_apps.create_used_session(session, identity, seed.now + 2, event, public=True)
     return found is not None
 
 
-async def test_create_used_session_stores_all_steps_at_once(
-    storage: Storage, other_node: Storage, seed: "Seed"
-) -> None:
+async def test_create_used_session_stores_all_steps_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """It is opened, confirmed and used at the same time, counts as each of these, and its event is due."""
     project = await project_with_bot(seed, "https://example.com/")
     new, identity, now = new_session(seed, project), seed.identity("1001"), seed.now + 2
@@ -48,8 +43,7 @@ async def test_create_used_session_stores_all_steps_at_once(
     consumed = await storage.mini_apps.create_used_session(new, identity, now, event, public=True)
     secrets = EncryptedWebhookSecrets(project.encrypted_webhook_secret)
     assert consumed == ConsumedSession(project.id, identity, now, secrets, now, new.id)
-    stored = await other_node.sessions.read_session(new.key)
-    assert stored is not None
+    stored = present(await other_node.sessions.read_session(new.key))
     assert (stored.status, stored.identity, stored.opener_id) == ("used", identity, "1001")
     assert (stored.created_at, stored.opened_at, stored.confirmed_at, stored.used_at) == (new.created_at, now, now, now)
     assert stored.prompt is not None
@@ -65,7 +59,7 @@ async def test_create_used_session_stores_all_steps_at_once(
     assert await seed.report(new.key, "1001", now + 1) == "used"
 
 
-async def test_create_used_session_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_create_used_session_once_among_many(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of any number of calls with one key, on any node, one creates the session; it counts once."""
     project = await project_with_bot(seed, "https://example.com/")
     sessions = [new_session(seed, project) for _ in range(5)]
@@ -82,7 +76,7 @@ async def test_create_used_session_once_among_many(storage: Storage, other_node:
     assert len(await storage.deliveries.claim_deliveries(seed.now + DAY, seed.now + 2 * DAY, 50)) == 5
 
 
-async def test_create_used_session_of_days_around_midnight(storage: Storage, seed: "Seed") -> None:
+async def test_create_used_session_of_days_around_midnight(storage: Storage, seed: Seed) -> None:
     """A session of a day that nobody has prepared is stored too."""
     project = await project_with_bot(seed)
     for day in (-1, 1, 40):
@@ -91,7 +85,7 @@ async def test_create_used_session_of_days_around_midnight(storage: Storage, see
         assert await create(seed, storage, project, new)
 
 
-REFUSALS: dict[str, Callable[["Seed", Project], Awaitable[object]]] = {
+REFUSALS: dict[str, Callable[[Seed, Project], Awaitable[object]]] = {
     "blocked": lambda seed, project: seed.storage.users.block_project("1001", project.id, seed.now),
     "paused": lambda seed, project: seed.storage.projects.update_project(
         project.developer_id, project.id, ProjectChanges(is_active=False), seed.now
@@ -109,7 +103,7 @@ REFUSALS: dict[str, Callable[["Seed", Project], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("reason", REFUSALS)
-async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", reason: str) -> None:
+async def test_create_used_session_is_refused(storage: Storage, seed: Seed, reason: str) -> None:
     """Refuse a session whose project or user no longer admits it, and store and count nothing."""
     project = await project_with_bot(seed, "https://example.com/")
     await REFUSALS[reason](seed, project)
@@ -123,7 +117,7 @@ async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", re
     assert (found is not None) is (reason in {"blocked", "no public access"})
 
 
-async def test_create_used_session_ends_at_the_edge(storage: Storage, seed: "Seed") -> None:
+async def test_create_used_session_ends_at_the_edge(storage: Storage, seed: Seed) -> None:
     """Data that expires while a call waits for the store does not sign in."""
     project = await project_with_bot(seed)
     for late_by, works in ((-1, True), (0, False), (1, False)):
