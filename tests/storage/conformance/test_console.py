@@ -74,8 +74,7 @@ async def test_read_console_session_ends_when_it_was_not_seen(storage: Storage, 
 async def with_token(storage: Storage, seed: Seed, expires_at: int | None) -> tuple[AccessToken, Developer, bytes]:
     """Return an access token, its developer, and the hash of a console session that was signed in to with it."""
     ada = await seed.developer()
-    token = AccessToken(seed.name("tok"), ada.id, "laptop", "tap_a…z", NOW, expires_at=expires_at)
-    await storage.credentials.create_access_token(token, token.id.encode())
+    token, _ = await seed.access_token(ada, expires_at=expires_at)
     return token, ada, (await seed.console_session(ada, token=token))[1]
 
 

@@ -153,9 +153,7 @@ async def test_create_access_token_erases_what_has_long_expired(storage: Storage
     ada, bob = await seed.developer(), await seed.developer()
 
     async def add(developer: Developer, expires_at: int | None) -> str:
-        token = AccessToken(seed.name("tok"), developer.id, "CI", "tap_a…z", seed.now, expires_at=expires_at)
-        assert await storage.credentials.create_access_token(token, token.id.encode())
-        return token.id
+        return (await seed.access_token(developer, expires_at=expires_at))[0].id
 
     of_bob = await add(bob, seed.now - EXPIRED_TOKENS_KEPT)
     valid = [await add(ada, None), await add(ada, seed.now + 1)]

@@ -11,7 +11,6 @@ from taproof.core.clock import DAY, MINUTE
 from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import NewAuthorization, SigningKey
 from taproof.core.projects import EncryptedWebhookSecrets, Project
-from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import NewPhone, NewSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -48,8 +47,7 @@ async def walk(storage: Storage, kind: EncryptedKind, limit: int = 2) -> list[En
 async def phone_of(storage: Storage, seed: Seed, project: Project, at: int) -> NewSession:
     """Return a session whose user gave a phone number, and was asked for it before."""
     session = await seed.opened(project, at=at)
-    asked = PhoneRequest(session.key, session.id, "1001", 0, b"token of " + session.id.encode(), at, at + MINUTE)
-    await storage.users.ask_for_phone(asked)
+    await seed.asked_for_phone(session, encrypted_token=b"token of " + session.id.encode(), expires_at=at + MINUTE)
     event = seed.event(project)
     phone = NewPhone(b"phone of " + session.id.encode(), event.encrypted_body)
     assert await storage.sessions.confirm_session(session.key, seed.identity("1001"), at, event, phone)
