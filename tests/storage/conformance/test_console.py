@@ -139,7 +139,7 @@ async def test_list_console_sessions_is_newest_first_and_the_developers_own(stor
 
 
 async def test_delete_console_session_is_for_its_developer(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """It ends on every node at once, and nobody can end it twice. Others are in `test_audit.SCENES`."""
+    """It ends on every node at once, and nobody can end it twice. Others are in `test_audit.scenes`."""
     ada = await seed.developer()
     session, cookie_hash = await seed.console_session(ada)
     other, _ = await seed.console_session(ada)

@@ -67,7 +67,7 @@ async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: St
 
 
 async def test_text_with_a_nul_finds_nothing(storage: Storage, seed: Seed) -> None:
-    """PostgreSQL refuses such text; callers see the same result as on SQLite. The audited methods are in `SCENES`."""
+    """PostgreSQL refuses such text; callers see the same as on SQLite. For audited methods see `test_audit.scenes`."""
     project, nul = await seed.project(webhook_url="https://example.com/"), "x\0"
     found = [
         await storage.projects.read_project(nul),
@@ -197,7 +197,7 @@ async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage
 
 
 async def test_delete_access_token_ends_it(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """On every node; nobody can revoke it twice. Other developers are in `test_audit.SCENES`."""
+    """On every node; nobody can revoke it twice. Other developers are in `test_audit.scenes`."""
     ada = await seed.developer()
     token, token_hash = await seed.access_token(ada)
     assert await storage.credentials.delete_access_token(ada.id, token.id)

@@ -18,7 +18,7 @@ TODAY = day_number(NOW)
 
 
 async def test_update_plan_changes_one_developer(storage: Storage, seed: Seed) -> None:
-    """The others keep theirs; calls that change nothing are in `test_audit.SCENES`."""
+    """The others keep theirs; calls that change nothing are in `test_audit.scenes`."""
     ada, bob = await seed.developer(plan="pro"), await seed.developer(plan="pro")
     assert await storage.plans.update_plan(ada.id, "business", entry=seed.entry(ada.id))
     assert await storage.developers.read_developer(ada.email) == replace(ada, plan="business")
