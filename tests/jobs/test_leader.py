@@ -2,19 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
+from tests.webhooks.shop import HandClock, Shop
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS
 from taproof.jobs import leader
 from taproof.jobs.leader import GRACE_SECONDS, TRY_SECONDS, LeaderElection
-
-if TYPE_CHECKING:
-    from tests.webhooks.conftest import HandClock, Shop
 
 Hold = Callable[[str, str, int, int], Awaitable[bool]]
 LONG = 30.0
@@ -41,7 +39,7 @@ async def silent(*_: Any) -> bool:
 class Node:
     """A process that wants to do the work, and notes what it does and what the store answers."""
 
-    def __init__(self, shop: "Shop", holder: str) -> None:
+    def __init__(self, shop: Shop, holder: str) -> None:
         self.terms: list[int] = []
         self.works = False
         self.stubborn = False
@@ -107,7 +105,7 @@ def test_the_promised_seconds() -> None:
     assert LOSE_SECONDS + GRACE_SECONDS <= LEASE_SECONDS - 2
 
 
-async def test_one_at_a_time_and_given_up_at_once(shop: "Shop") -> None:
+async def test_one_at_a_time_and_given_up_at_once(shop: Shop) -> None:
     """While one works the other waits; on a clean stop the other takes over without any time to pass."""
     first = Node(shop, "first")
     await until(lambda: first.works)
@@ -125,7 +123,7 @@ async def test_one_at_a_time_and_given_up_at_once(shop: "Shop") -> None:
     await second.stop()
 
 
-async def test_taken_over_from_the_dead(shop: "Shop", clock: "HandClock") -> None:
+async def test_taken_over_from_the_dead(shop: Shop, clock: HandClock) -> None:
     """A lease that nobody renews is another's as soon as its time is over, not before."""
     await shop.storage.leases.hold_lease("bot", "killed", clock(), clock() + 8_000)
     clock.now += 7_999
@@ -137,7 +135,7 @@ async def test_taken_over_from_the_dead(shop: "Shop", clock: "HandClock") -> Non
     await node.stop()
 
 
-async def test_work_rests_while_the_store_is_away(shop: "Shop") -> None:
+async def test_work_rests_while_the_store_is_away(shop: Shop) -> None:
     """Who cannot renew stops before the lease could be another's, and goes on when the store is back."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
@@ -154,7 +152,7 @@ async def test_work_rests_while_the_store_is_away(shop: "Shop") -> None:
     await node.stop()
 
 
-async def test_work_rests_while_the_store_is_silent(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_rests_while_the_store_is_silent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer that does not come is as good as none: the work does not wait for it."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
@@ -164,7 +162,7 @@ async def test_work_rests_while_the_store_is_silent(shop: "Shop", monkeypatch: p
     await node.stop()
 
 
-async def test_a_lease_that_another_took_is_lost_at_once(shop: "Shop", clock: "HandClock") -> None:
+async def test_a_lease_that_another_took_is_lost_at_once(shop: Shop, clock: HandClock) -> None:
     """A process that stood still finds another in its place, ends its work, and leaves the other's lease alone."""
     node = Node(shop, "slow")
     await until(lambda: node.works)
@@ -181,7 +179,7 @@ async def test_a_lease_that_another_took_is_lost_at_once(shop: "Shop", clock: "H
     assert shop.storage.database.reader.execute("SELECT holder FROM leases").fetchall() == [("other",)]
 
 
-async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop") -> None:
+async def test_a_process_that_stood_still_does_not_even_ask(shop: Shop) -> None:
     """After standing still for longer than a lease lasts, the work is ended before anything else happens."""
     node = Node(shop, "stopped")
     await until(lambda: node.works)
@@ -192,7 +190,7 @@ async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop") -> Non
     await node.stop()
 
 
-async def test_work_that_goes_on_is_ended(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_that_goes_on_is_ended(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancelled once, work may finish what it has in hand; when it takes too long it is cancelled again."""
     monkeypatch.setattr(leader, "FINISH_SECONDS", 0.2)
     monkeypatch.setattr(leader, "GRACE_SECONDS", 0.2)
@@ -204,7 +202,7 @@ async def test_work_that_goes_on_is_ended(shop: "Shop", monkeypatch: pytest.Monk
     assert node.released
 
 
-async def test_a_failure_of_the_work_is_told(shop: "Shop") -> None:
+async def test_a_failure_of_the_work_is_told(shop: Shop) -> None:
     """Work that fails ends the process, which gives the lease up: another takes over at once."""
     node = Node(shop, "failing")
     node.failure = LookupError("a bug")

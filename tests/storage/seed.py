@@ -1,7 +1,9 @@
 """Rows for the tests of stores, in as few words as a test needs."""
 
+import asyncio
 import hashlib
 import itertools
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,6 +22,7 @@ from taproof.core.deliveries import Attempt, Delivery, Event
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import GRANT_TYPES, OidcClient
 from taproof.core.projects import Project, ProjectChanges
+from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import NewPhone, NewSession, SessionKey
 from taproof.storage.protocol import Storage
 
@@ -31,6 +34,11 @@ def present(value: T | None) -> T:
     """Return a value that must be there."""
     assert value is not None
     return value
+
+
+async def at_once(count: int, call: Callable[[Storage, int], Awaitable[T]], *nodes: Storage) -> list[T]:
+    """Make numbered calls at the same instant, on the nodes in turn, and return their results in order."""
+    return await asyncio.gather(*(call(nodes[number % len(nodes)], number) for number in range(count)))
 
 
 class Seed:
@@ -50,27 +58,21 @@ class Seed:
         assert await self.storage.developers.create_developer(developer)
         return developer
 
-    async def access_token(self, developer: Developer, created_at: int = NOW) -> tuple[AccessToken, bytes]:
-        token = AccessToken(self.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", created_at)
+    async def access_token(self, developer: Developer, at: int = NOW, **fields: Any) -> tuple[AccessToken, bytes]:
+        token = AccessToken(self.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", at, **fields)
         token_hash = hashlib.sha256(token.id.encode()).digest()
-        await self.storage.credentials.create_access_token(token, token_hash)
+        assert await self.storage.credentials.create_access_token(token, token_hash)
         return token, token_hash
 
     async def invitation(
-        self,
-        email: str = "",
-        developer: Developer | None = None,
-        created_at: int = NOW,
-        expires_at: int = NOW + DAY,
-        *,
-        is_owner: bool = False,
+        self, email: str = "", developer: Developer | None = None, created_at: int = NOW, **fields: Any
     ) -> tuple[Invitation, bytes]:
         """Store an invitation, for `developer` another messenger account, and return it with its code's hash."""
         developer_id, email = (developer.id, developer.email) if developer else (None, email)
-        invitation_id = self.name("inv")
-        sender = "grace@example.com"
-        invitation = Invitation(invitation_id, email, "pro", is_owner, developer_id, sender, created_at, expires_at)
-        code_hash = hashlib.sha256(invitation_id.encode()).digest()
+        values = (developer_id, "grace@example.com", created_at, NOW + DAY)
+        invitation = Invitation(self.name("inv"), email, "pro", False, *values)  # noqa: FBT003
+        invitation = replace(invitation, **fields)
+        code_hash = hashlib.sha256(invitation.id.encode()).digest()
         await self.storage.developers.create_invitation(invitation, code_hash)
         return invitation, code_hash
 
@@ -198,6 +200,13 @@ class Seed:
         session_id = self.name("sess")
         key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
         return replace(NewSession(key, session_id, project.id, at, at + 10 * MINUTE), **fields)
+
+    async def asked_for_phone(self, session: NewSession, user: str = "1001", **fields: Any) -> PhoneRequest:
+        """Ask the user of a session for a phone number, at the seed's time."""
+        values = (session.key, session.id, user, 0, b"encrypted \0 " + session.id.encode(), NOW, session.expires_at)
+        request = replace(PhoneRequest(*values), **fields)
+        await self.storage.users.ask_for_phone(request)
+        return request
 
     async def opened(self, project: Project, user: str = "1001", at: int | None = None, **fields: Any) -> NewSession:
         session = await self.session(project, at, **fields)

@@ -1,26 +1,20 @@
 """What a developer with many projects asks for costs a bounded number of statements, none on SQLite's event loop."""
 
-import itertools
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.databases import NOW
+from tests.storage.seed import Seed
 
-from taproof.core.page_cursor import PageCursor
-from taproof.core.sessions import Session
-from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 MANY = 60
 PAGE = 5
 
 
-async def many_projects(seed: "Seed") -> list[str]:
+async def many_projects(seed: Seed) -> list[str]:
     """Make projects of one developer with a few sessions each, whose times are mixed."""
     ada = await seed.developer()
     ids = []
@@ -49,7 +43,7 @@ def statements(sqlite: SqliteStorage) -> tuple[list[str], list[str]]:
     return on_loop, in_thread
 
 
-async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
+async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
     """One for each of five walks, and then as many as the page has sessions, however many projects there are."""
     ids = await many_projects(sqlite_seed)
     on_loop, in_thread = statements(sqlite)
@@ -64,7 +58,7 @@ async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: Sqlite
     ["counts.read_daily_totals", "counts.read_daily_users", "projects.list_projects", "projects.name_projects"],
 )
 async def test_sums_across_projects_are_one_statement_beside_the_loop(
-    sqlite: SqliteStorage, sqlite_seed: "Seed", name: str
+    sqlite: SqliteStorage, sqlite_seed: Seed, name: str
 ) -> None:
     """What grows with projects and days is added up in the thread."""
     project = (await sqlite.projects.read_project((await many_projects(sqlite_seed))[0])) or None
@@ -74,19 +68,3 @@ async def test_sums_across_projects_are_one_statement_beside_the_loop(
     await (call(project.developer_id) if name.startswith("projects.") else call(project.developer_id, 0))
     assert len(on_loop) == 0
     assert len(in_thread) == 3  # BEGIN, the statement and COMMIT.
-
-
-async def test_pages_across_many_projects_hold_every_session_once(storage: Storage, seed: "Seed") -> None:
-    """Newest first, equal instants by id, whichever projects the sessions of a page are of."""
-    ids = await many_projects(seed)
-    everything = await storage.sessions.list_sessions(ids, None, None, 1_000, NOW)
-    assert len(everything) == 3 * MANY
-    assert everything == sorted(everything, key=lambda each: (each.created_at, each.id), reverse=True)
-    paged: list[Session] = []
-    for _ in itertools.count():
-        before = PageCursor(paged[-1].created_at, paged[-1].id) if paged else None
-        page = await storage.sessions.list_sessions(ids, None, before, 7, NOW)
-        paged += page
-        if len(page) < 7:
-            break
-    assert paged == everything

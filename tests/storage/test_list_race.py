@@ -1,17 +1,15 @@
 """A page of sessions is one snapshot, even while another node decides."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 from tests.databases import expired_event
+from tests.storage.seed import Seed
 
 from taproof.core.clock import MINUTE
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 
 def between_walks(sqlite: SqliteStorage, change: str) -> None:
@@ -28,7 +26,7 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
     sqlite.database.lookup.exec_trace = interrupt
 
 
-async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
+async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
     """The page shows it as pending or as cancelled, never as both."""
     project = await sqlite_seed.project()
     session = await sqlite_seed.opened(project)
@@ -37,7 +35,7 @@ async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage,
     assert [each.id for each in found] == [session.id]
 
 
-async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
+async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
     """The list of expired sessions contains it while housekeeping records the expiry."""
     project = await sqlite_seed.project()
     session = await sqlite_seed.session(project, at=sqlite_seed.now - 10 * MINUTE)
@@ -46,7 +44,7 @@ async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqli
     assert [each.id for each in found] == [session.id]
 
 
-async def test_a_page_is_one_moment_however_many_decide(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_a_page_is_one_moment_however_many_decide(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Another node decides, uses and expires thirty sessions; each page has each of them once."""
     projects = [await seed.project() for _ in range(3)]
     late = [await seed.session(project, at=seed.now - 10 * MINUTE) for project in projects for _ in range(3)]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from taproof.core.errors import StoreUnavailable
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.sqlite.connection import SqliteTooOld, migrate_database
+from taproof.storage.sqlite.connection import SqliteTooOld, migrate_database, open_connections
 from taproof.storage.sqlite.store import SqliteStorage
 
 NOW = 1_795_214_643_127
@@ -44,48 +45,32 @@ def test_a_new_database_is_made_for_its_owner_only(tmp_path: Path) -> None:
     finally:
         os.umask(old)
     assert modes == {"a.db": 0o600, "a.db-wal": 0o600, "a.db-shm": 0o600}
-
-
-def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
-    """Every start does it."""
-    migrate_database(tmp_path / "a.db", NOW)
     assert migrate_database(tmp_path / "a.db", NOW + 1) == (LATEST, LATEST)
 
 
-def test_a_missing_step_is_applied_and_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An older database is brought up to date, each step with its time and checksum."""
+def test_steps_are_applied_whole_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is one transaction, written down with its time and checksum.
+
+    With another history than this release's, nothing is applied, not even a step that is missing.
+    """
+    path = tmp_path / "a.db"
     first, second = Migration(1, "one", "CREATE TABLE one (x)"), Migration(2, "two", "CREATE TABLE two (x)")
+    with_migrations(monkeypatch, Migration(1, "one", f"{first.sql}; CREATE TABLE broken ("))
+    with pytest.raises(StoreUnavailable):
+        migrate_database(path, NOW)
     with_migrations(monkeypatch, first)
-    migrate_database(tmp_path / "a.db", NOW)
+    assert migrate_database(path, NOW) == (0, 1)
+    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x, y)"), second)
+    with pytest.raises(MigrationChanged):
+        migrate_database(path, NOW)
     with_migrations(monkeypatch, first, second)
-    assert migrate_database(tmp_path / "a.db", NOW + 5) == (1, 2)
-    connection = apsw.Connection(str(tmp_path / "a.db"))
+    assert migrate_database(path, NOW + 5) == (1, 2)
+    connection = apsw.Connection(str(path))
     assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
         (1, "one", first.checksum, "2026-11-20T22:44:03.127Z"),
         (2, "two", second.checksum, "2026-11-20T22:44:03.132Z"),
     ]
     connection.close()
-
-
-def test_a_changed_migration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another history than this release's: nothing is applied, not even a step that is missing."""
-    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
-    migrate_database(tmp_path / "a.db", NOW)
-    changed = Migration(1, "one", "CREATE TABLE one (x, y)")
-    with_migrations(monkeypatch, changed, Migration(2, "two", "CREATE TABLE two (x)"))
-    with pytest.raises(MigrationChanged):
-        migrate_database(tmp_path / "a.db", NOW)
-    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
-    assert migrate_database(tmp_path / "a.db", NOW) == (1, 1)
-
-
-def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is one transaction: half a step would have to be mended by hand."""
-    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x); CREATE TABLE broken ("))
-    with pytest.raises(StoreUnavailable):
-        migrate_database(tmp_path / "a.db", NOW)
-    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
-    assert migrate_database(tmp_path / "a.db", NOW) == (0, 1)
 
 
 async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
@@ -161,10 +146,30 @@ async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) 
     assert writer.pragma("journal_mode") == "wal"
     assert writer.pragma("synchronous") == 2
     assert writer.pragma("wal_autocheckpoint") == 2000
+    assert writer.pragma("journal_size_limit") == 64 * 1024 * 1024
     with pytest.raises(apsw.ReadOnlyError):
         reader.execute("DELETE FROM sessions")
 
 
-async def test_the_wal_file_is_cut_back_after_a_burst(sqlite: SqliteStorage) -> None:
-    """Every pragma of the list is in force, the last one too."""
-    assert sqlite.database.writer._connection.pragma("journal_size_limit") == 64 * 1024 * 1024
+@pytest.mark.parametrize("size", [0, 100, 5_000])
+def test_a_database_cut_off_before_its_first_commit_is_begun_again(tmp_path: Path, size: int) -> None:
+    """Killed right after the file was made: the next start finds an empty file, or one with a torn WAL beside it."""
+    path = tmp_path / "taproof.db"
+    path.touch(mode=0o600)
+    if size:
+        (tmp_path / "taproof.db-wal").write_bytes(b"\x37\x7f\x06\x82" + b"\0" * size)
+    assert migrate_database(path, 0) == (0, len(migrations("sqlite")))
+
+
+def test_opening_waits_until_another_process_has_closed_the_file(tmp_path: Path) -> None:
+    """The last process that closes a file locks it for a moment. Opening it meanwhile waits instead of failing."""
+    path = tmp_path / "a.db"
+    migrate_database(path, 1)
+    last = apsw.Connection(str(path))
+    last.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT").fetchall()
+    closing = threading.Timer(0.3, last.close)
+    closing.start()
+    for connection in open_connections(path):
+        assert connection.execute("SELECT COUNT(*) FROM projects").fetchall() == [(0,)]
+        connection.close()
+    closing.join()

@@ -4,20 +4,18 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 import pytest
 from tests.databases import expired_event
+from tests.storage.seed import Seed
 
 from taproof.core.clock import MINUTE
 from taproof.core.errors import StoreUnavailable
 from taproof.core.sessions import SessionKey
 from taproof.storage.sqlite import group_commit
 from taproof.storage.sqlite.store import SqliteStorage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 EVERYTHING = (
     "SELECT (SELECT group_concat(quote(id) || status || quote(opener_id) || quote(used_at)) FROM sessions), "
@@ -34,7 +32,7 @@ def content(sqlite: SqliteStorage) -> Any:
 
 @pytest.mark.parametrize("trouble", ["locked", "read-only", "full"])
 async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
-    trouble: str, sqlite: SqliteStorage, sqlite_seed: "Seed", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trouble: str, sqlite: SqliteStorage, sqlite_seed: Seed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step of a sign-in raises StoreUnavailable, reads continue, and later each step works once."""
     monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
@@ -89,7 +87,7 @@ def _full(_connection: apsw.Connection, _statement: str, _values: Any = ()) -> A
 
 
 async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
-    sqlite: SqliteStorage, sqlite_seed: "Seed"
+    sqlite: SqliteStorage, sqlite_seed: Seed
 ) -> None:
     """Sessions are created until the file cannot grow: each is stored and counted, or neither."""
     project = await sqlite_seed.project()
@@ -111,7 +109,7 @@ async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
     "broken", ["counts.COUNT", "counts.COUNT_PROJECT_USERS", "counts.COUNT_DEVELOPER_USERS", "deliveries.RECORD_EVENT"]
 )
 async def test_a_decision_its_counts_and_its_event_are_one_transaction(
-    broken: str, sqlite: SqliteStorage, sqlite_seed: "Seed", monkeypatch: pytest.MonkeyPatch
+    broken: str, sqlite: SqliteStorage, sqlite_seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A crash after the UPDATE and before any of what belongs to it rolls the decision back; a retry works."""
     project = await sqlite_seed.project(webhook_url="https://example.com/")
@@ -126,7 +124,7 @@ async def test_a_decision_its_counts_and_its_event_are_one_transaction(
     assert await sqlite.sessions.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
 
 
-async def test_readers_see_no_half_of_a_group(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
+async def test_readers_see_no_half_of_a_group(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
     """While a group commits, a reader sees each session and its count together or neither."""
     project = await sqlite_seed.project()
     done = asyncio.Event()
@@ -155,7 +153,7 @@ async def test_a_store_out_of_reach_is_told_by_reads_too(sqlite: SqliteStorage) 
         await sqlite.ping()
 
 
-async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, sqlite_seed: "Seed") -> None:
+async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, sqlite_seed: Seed) -> None:
     """While a write waits for the lock, a poll may say "expired"; the decision must not come after that."""
     instant = [sqlite_seed.now]
     store = SqliteStorage.open(tmp_path / "late.db", sqlite_seed.now, lambda: instant[0])

@@ -5,12 +5,11 @@ import json
 import socket
 from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from tests.waiting import until
-from tests.webhooks.conftest import HandClock
+from tests.webhooks.shop import HandClock, Post, Receiver, Shop
 
 from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules
@@ -19,9 +18,6 @@ from taproof.core.projects import Project
 from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.webhooks import http_client, scheduler
 from taproof.webhooks.http_client import open_webhook_client
-
-if TYPE_CHECKING:
-    from tests.webhooks.conftest import Post, Receiver, Shop
 
 HANGING = 100
 DUE_EACH = 20
@@ -65,7 +61,7 @@ class HangingNames(AbstractResolver):
 class Hanging:
     """Posts, and knows how many posts to receivers that hang are under way or have ended."""
 
-    def __init__(self, post: "Post") -> None:
+    def __init__(self, post: Post) -> None:
         self.under_way = 0
         self.ended = 0
         self._post = post
@@ -81,20 +77,20 @@ class Hanging:
             self.ended += 1
 
 
-async def record_events(shop: "Shop", url: str, due_each: int = DUE_EACH) -> None:
+async def record_events(shop: Shop, url: str, due_each: int = DUE_EACH) -> None:
     """Let events for receivers that hang be due, before anything is known of them."""
     for number in range(HANGING):
         project, _ = await shop.project(url.format(number))
         await asyncio.gather(*(shop.sign_in(project) for _ in range(due_each)))
 
 
-async def sign_in_now_and_then(shop: "Shop", project: Project) -> None:
+async def sign_in_now_and_then(shop: Shop, project: Project) -> None:
     for _ in range(HEALTHY_EVENTS):
         await shop.sign_in(project)
         await asyncio.sleep(APART)
 
 
-async def until_all_arrived(receiver: "Receiver") -> list[float]:
+async def until_all_arrived(receiver: Receiver) -> list[float]:
     """Wait for every event of the healthy project; return the seconds from its decision to its arrival, sorted."""
     await until(lambda: sum(path == "/200" for path, _, _ in receiver.arrived) >= HEALTHY_EVENTS)
     took = []
@@ -106,7 +102,7 @@ async def until_all_arrived(receiver: "Receiver") -> list[float]:
 
 
 async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(
-    shop: "Shop", receiver: "Receiver", monkeypatch: pytest.MonkeyPatch
+    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All the room that one developer may have is taken; another's new endpoint, and one that had worked, go on."""
     monkeypatch.setattr(scheduler, "UNPROVEN_POSTS", 40)
@@ -132,7 +128,7 @@ async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(
 
 @pytest.mark.parametrize("what_hangs", ["the answer", "the name"])
 async def test_a_hundred_that_hang_do_not_delay_one_that_works(
-    shop: "Shop", receiver: "Receiver", monkeypatch: pytest.MonkeyPatch, what_hangs: str
+    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, what_hangs: str
 ) -> None:
     """2,000 events of theirs are due first; then every event of the healthy one arrives while all of them hang."""
     monkeypatch.setattr(http_client, "_LOOKUP", NEVER)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tests.webhooks.conftest import Scene
+from tests.webhooks.shop import Scene
 
 from taproof.webhooks import scheduler
 from taproof.webhooks.scheduler import FIRST_LIMIT, HIGHEST_LIMIT, POSTS, UNPROVEN_POSTS

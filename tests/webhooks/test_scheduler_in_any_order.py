@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
-from tests.webhooks.conftest import Scene
+from tests.webhooks.shop import Scene
 
 from taproof.webhooks import scheduler
 from taproof.webhooks.scheduler import Turn

@@ -2,20 +2,17 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import cast
 
-import pytest
+from tests.storage.conformance.test_audit import run
+from tests.storage.seed import Seed, present
 
 from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import DeliveryRecord
 from taproof.core.projects import Project, ProjectChanges
-from taproof.storage.postgres import deliveries as postgres_deliveries
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import deliveries as sqlite_deliveries
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 LEASE = 30 * SECOND
 URL = "https://example.com/"
@@ -23,52 +20,47 @@ LATER = DAY
 
 
 async def seen(storage: Storage, project: Project, event_id: str) -> DeliveryRecord:
-    record = await storage.deliveries.read_delivery(project.developer_id, event_id)
-    assert record is not None
-    return record
+    return present(await storage.deliveries.read_delivery(project.developer_id, event_id))
 
 
 async def endpoint(storage: Storage, project: Project) -> tuple[object, ...]:
     """Return the state of a project's endpoint and its URL."""
-    found = await storage.projects.read_project(project.id)
-    assert found is not None
+    found = present(await storage.projects.read_project(project.id))
     off = (found.webhook_off_at, found.webhook_off_reason, found.webhook_off_url)
     return (found.webhook_url, found.webhook_failing_since, *off)
 
 
 WORKS = (URL, None, None, None, None)
+FINAL: tuple[DeliveryState, ...] = ("delivered", "failed")
 
 
-# ---- an attempt and its event
-
-
-@pytest.mark.parametrize("state", ["delivered", "failed"])
-async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: "Seed", state: DeliveryState) -> None:
+async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: Seed) -> None:
     """A delivered or failed event is not claimed again. The whole attempt is kept, with the time when it ended."""
-    project = await seed.project(webhook_url=URL)
-    delivery = await seed.claimed(project)
-    attempt = seed.attempt(1, 204, seed.now + 5)
-    assert await storage.deliveries.finish_attempt(delivery, attempt, state, seed.now + 17)
-    assert not await storage.deliveries.finish_attempt(delivery, attempt, "delivered", seed.now + 17)
-    assert await storage.deliveries.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10) == []
-    event = delivery.event
-    (session,) = await storage.sessions.list_sessions([project.id], None, None, 2, seed.now)
-    assert await seen(storage, project, event.id) == DeliveryRecord(
-        event_id=event.id,
-        project_id=project.id,
-        type=event.type,
-        created_at=event.created_at,
-        state=state,
-        due_at=seed.now + 17,
-        leased_until=0,
-        finished_at=seed.now + 5 + attempt.duration,
-        interrupted=0,
-        session_id=session.id,
-        attempts=(attempt,),
-    )
+    for state in FINAL:
+        project = await seed.project(webhook_url=URL)
+        delivery = await seed.claimed(project)
+        attempt = seed.attempt(1, 204, seed.now + 5)
+        assert await storage.deliveries.finish_attempt(delivery, attempt, state, seed.now + 17)
+        assert not await storage.deliveries.finish_attempt(delivery, attempt, "delivered", seed.now + 17)
+        assert await storage.deliveries.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10) == []
+        event = delivery.event
+        (session,) = await storage.sessions.list_sessions([project.id], None, None, 2, seed.now)
+        assert await seen(storage, project, event.id) == DeliveryRecord(
+            event_id=event.id,
+            project_id=project.id,
+            type=event.type,
+            created_at=event.created_at,
+            state=state,
+            due_at=seed.now + 17,
+            leased_until=0,
+            finished_at=seed.now + 5 + attempt.duration,
+            interrupted=0,
+            session_id=session.id,
+            attempts=(attempt,),
+        )
 
 
-async def test_finish_attempt_lets_an_event_be_due_again(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_finish_attempt_lets_an_event_be_due_again(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """The event is due again only at its time, at the next stage of the schedule. All attempts are kept."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
@@ -86,7 +78,7 @@ async def test_finish_attempt_lets_an_event_be_due_again(storage: Storage, other
     assert (await seen(storage, project, delivery.event.id)).state == "delivered"
 
 
-async def test_finish_attempt_needs_the_lease(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_finish_attempt_needs_the_lease(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """A worker whose lease has lapsed cannot record an outcome after another worker took the event over."""
     project = await seed.project(webhook_url=URL)
     slow = await seed.claimed(project)
@@ -99,7 +91,7 @@ async def test_finish_attempt_needs_the_lease(storage: Storage, other_node: Stor
     assert await endpoint(storage, project) == WORKS
 
 
-async def test_finish_attempt_needs_the_lease_also_after_a_resend(storage: Storage, seed: "Seed") -> None:
+async def test_finish_attempt_needs_the_lease_also_after_a_resend(storage: Storage, seed: Seed) -> None:
     """After a resend, the outcome of an earlier lease is not recorded."""
     project = await seed.project(webhook_url=URL)
     slow = await seed.claimed(project)
@@ -111,18 +103,16 @@ async def test_finish_attempt_needs_the_lease_also_after_a_resend(storage: Stora
     assert (await seen(storage, project, slow.event.id)).interrupted == 1
 
 
-async def test_finish_attempt_of_a_removed_webhook_changes_nothing(storage: Storage, seed: "Seed") -> None:
+async def test_finish_attempt_of_a_removed_webhook_changes_nothing(storage: Storage, seed: Seed) -> None:
     """The URL was removed, or the project deleted, during the attempt."""
     for way in ("emptied", "deleted"):
         project = await seed.project(webhook_url=URL)
         delivery = await seed.claimed(project)
         if way == "emptied":
-            changes = ProjectChanges(webhook_url="")
-            await storage.projects.update_project(project.developer_id, project.id, changes, seed.now)
+            await seed.update(project, webhook_url="")
         else:
-            await storage.projects.delete_project(project.developer_id, project.id)
-            while await storage.projects.purge_deleted_projects(10):
-                pass
+            await seed.delete(project)
+            await seed.purge_projects()
         assert not await seed.attempted(delivery, "failed")
         if way == "emptied":
             record = await seen(storage, project, delivery.event.id)
@@ -131,7 +121,7 @@ async def test_finish_attempt_of_a_removed_webhook_changes_nothing(storage: Stor
     assert await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10) == []
 
 
-async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Each of a hundred attempts on two nodes is recorded once, even if two workers report the same one."""
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
@@ -152,56 +142,40 @@ async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: S
     assert len(await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 100)) == 33
 
 
-async def test_finish_attempt_keeps_the_latest_attempts(
-    storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The number of kept attempts of one event is bounded; attempts of other events in the batch all stay."""
+async def test_finish_attempt_keeps_the_latest_attempts(storage: Storage, seed: Seed) -> None:
+    """Sent again at will, an event may have any number of attempts; those that are stored and shown are bounded.
+
+    The attempts of other events in the batch all stay, and a worker without the lease erases nothing.
+    """
     project = await seed.project(webhook_url=URL)
     busy, calm = await seed.due_event(project), await seed.due_event(project)
     last = ATTEMPTS_SHOWN + 3
     for number in range(1, last + 1):
         held = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
-        attempts = [(each, seed.attempt(each.attempt)) for each in held]
         finishing = (
             storage.deliveries.finish_attempt(
-                each, attempt, "due", seed.now + (LATER if each.event == calm and number > 4 else 0)
+                each, seed.attempt(each.attempt), "due", seed.now + (LATER if each.event == calm and number > 4 else 0)
             )
-            for each, attempt in attempts
+            for each in held
         )
         assert all(await asyncio.gather(*finishing))
-    # It is what is stored that counts here, not what is read of it.
-    for driver in (sqlite_deliveries, postgres_deliveries):
-        monkeypatch.setattr(driver, "ATTEMPTS_SHOWN", 1_000)
-    kept = [[each.number for each in (await seen(storage, project, event.id)).attempts] for event in (busy, calm)]
-    assert kept == [list(range(4, last + 1)), [1, 2, 3, 4, 5]]
+    late = replace(next(each for each in held if each.event == busy), attempt=2 * last)
+    assert not await storage.deliveries.finish_attempt(late, seed.attempt(2 * last), "due", seed.now)
+    for event, numbers in ((busy, list(range(4, last + 1))), (calm, [1, 2, 3, 4, 5])):
+        stored = await run(storage, f"SELECT number FROM webhook_attempts WHERE event_id = '{event.id}'")  # noqa: S608
+        assert sorted(stored) == [(number,) for number in numbers]
+        assert [each.number for each in (await seen(storage, project, event.id)).attempts] == numbers
 
 
-async def test_finish_attempt_without_the_lease_erases_nothing(
-    storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The later of two workers changes nothing."""
-    for driver in (sqlite_deliveries, postgres_deliveries):
-        monkeypatch.setattr(driver, "ATTEMPTS_SHOWN", 1)
-    project = await seed.project(webhook_url=URL)
-    delivery = await seed.claimed(project)
-    assert await seed.attempted(delivery, "due")
-    assert not await seed.attempted(replace(delivery, attempt=2), "due")
-    assert [each.number for each in (await seen(storage, project, delivery.event.id)).attempts] == [1]
-    (again,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
-    assert await seed.attempted(again, "due")
-    monkeypatch.undo()
-    assert [each.number for each in (await seen(storage, project, delivery.event.id)).attempts] == [2]
-
-
-# ---- since when an endpoint fails
-
-
-async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Storage, seed: "Seed") -> None:
-    """From the start of the first failed attempt until the first success, for this endpoint only."""
+async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Storage, seed: Seed) -> None:
+    """From the start of the first failed attempt that reached it until the first success, for this endpoint only."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
+    assert await seed.attempted(await seed.claimed(project), "failed", reached=False)
+    assert await endpoint(storage, project) == WORKS
     assert await seed.attempted(await seed.claimed(project), "due", seed.now + 3, seed.now + LATER)
     assert await endpoint(storage, project) == (URL, seed.now + 3, None, None, None)
-    assert await seed.attempted(await seed.claimed(project), "failed", seed.now + 9)
+    for reached in (True, False):
+        assert await seed.attempted(await seed.claimed(project), "failed", seed.now + 9, reached=reached)
     assert await endpoint(storage, project) == (URL, seed.now + 3, None, None, None)
     assert await seed.attempted(await seed.claimed(other), "delivered")
     assert await endpoint(storage, project) == (URL, seed.now + 3, None, None, None)
@@ -216,7 +190,7 @@ async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Stora
 
 
 async def test_claim_deliveries_tells_whether_the_endpoint_fails(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """From the first failure on, on every node, until an attempt or a developer's test succeeds."""
     project = await seed.project(webhook_url=URL)
@@ -236,35 +210,19 @@ async def test_claim_deliveries_tells_whether_the_endpoint_fails(
         assert delivery.endpoint_fails == after
 
 
-async def test_finish_attempt_that_reached_nothing_begins_no_failing(storage: Storage, seed: "Seed") -> None:
-    """If no request was made, the state of the endpoint does not change."""
-    project = await seed.project(webhook_url=URL)
-    assert await seed.attempted(await seed.claimed(project), "failed", reached=False)
-    assert await endpoint(storage, project) == WORKS
-    assert await seed.attempted(await seed.claimed(project), "failed", seed.now + 5)
-    assert await seed.attempted(await seed.claimed(project), "failed", seed.now + 9, reached=False)
-    assert await endpoint(storage, project) == (URL, seed.now + 5, None, None, None)
-
-
-@pytest.mark.parametrize("url", [URL, "https://example.org/"])
-async def test_update_project_with_a_webhook_forgets_its_failing(storage: Storage, seed: "Seed", url: str) -> None:
+async def test_update_project_with_a_webhook_forgets_its_failing(storage: Storage, seed: Seed) -> None:
     """Setting the URL, even the same one, restarts the five days. Other changes do not."""
-    project = await seed.project(webhook_url=URL)
-    assert await seed.attempted(await seed.claimed(project), "failed")
-    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
-    assert await endpoint(storage, project) == (URL, seed.now, None, None, None)
-    changed = await storage.projects.update_project(
-        project.developer_id, project.id, ProjectChanges(webhook_url=url), seed.now
-    )
-    assert changed is not None
-    assert changed.webhook_failing_since is None
-    assert await endpoint(storage, project) == (url, *WORKS[1:])
+    for url in (URL, "https://example.org/"):
+        project = await seed.project(webhook_url=URL)
+        update = partial(storage.projects.update_project, project.developer_id, project.id)
+        assert await seed.attempted(await seed.claimed(project), "failed")
+        await update(ProjectChanges(name="New"), seed.now)
+        assert await endpoint(storage, project) == (URL, seed.now, None, None, None)
+        assert present(await update(ProjectChanges(webhook_url=url), seed.now)).webhook_failing_since is None
+        assert await endpoint(storage, project) == (url, *WORKS[1:])
 
 
-# ---- turned off
-
-
-async def test_turn_off_webhook_ends_what_is_due_and_says_why(storage: Storage, seed: "Seed") -> None:
+async def test_turn_off_webhook_ends_what_is_due_and_says_why(storage: Storage, seed: Seed) -> None:
     """The developer sees the time, the reason and the URL. Due events end, and no new ones are recorded."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
     kept = await seed.due_event(other)
@@ -283,7 +241,7 @@ async def test_turn_off_webhook_ends_what_is_due_and_says_why(storage: Storage, 
     assert await endpoint(storage, other) == WORKS
 
 
-async def test_turn_off_webhook_leaves_another_url_alone(storage: Storage, seed: "Seed") -> None:
+async def test_turn_off_webhook_leaves_another_url_alone(storage: Storage, seed: Seed) -> None:
     """If the developer has changed or removed the URL or deleted the project, nothing changes."""
     project = await seed.project(webhook_url="https://example.org/")
     event = await seed.due_event(project)
@@ -291,13 +249,13 @@ async def test_turn_off_webhook_leaves_another_url_alone(storage: Storage, seed:
     assert not await storage.deliveries.turn_off_webhook("proj_unknown", URL, "gone", seed.now, None)
     assert await endpoint(storage, project) == ("https://example.org/", *WORKS[1:])
     assert [each.event for each in await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)] == [event]
-    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=""), seed.now)
+    await seed.update(project, webhook_url="")
     for url in ("https://example.org/", ""):
         assert not await storage.deliveries.turn_off_webhook(project.id, url, "gone", seed.now, None)
     assert await endpoint(storage, project) == ("", *WORKS[1:])
 
 
-async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Storage, seed: "Seed") -> None:
+async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Storage, seed: Seed) -> None:
     """The time counts to the millisecond; an endpoint that works, or has worked since, is left alone."""
     project = await seed.project(webhook_url=URL)
     since = seed.now - 5 * DAY
@@ -311,14 +269,14 @@ async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Stora
     assert not await storage.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, since)
 
 
-async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed: "Seed") -> None:
+async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed: Seed) -> None:
     """The note that it was off is gone, and events are recorded again; ended events stay ended."""
     project = await seed.project(webhook_url=URL)
     ended = await seed.due_event(project)
     assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now, None)
-    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
+    await seed.update(project, name="New")
     assert await endpoint(storage, project) == ("", None, seed.now, "gone", URL)
-    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=URL), seed.now)
+    await seed.update(project, webhook_url=URL)
     assert await endpoint(storage, project) == WORKS
     delivery = await seed.claimed(project)
     assert delivery.event.id != ended.id
@@ -326,7 +284,7 @@ async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed
 
 
 async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """Of both at once on two nodes, either the success counts, or the webhook is off and all events ended."""
     for _ in range(8):
@@ -343,23 +301,3 @@ async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
         assert delivered == [not off] * 3
         expected = ("", seed.now - 5 * DAY, seed.now, "failing", URL) if off else WORKS
         assert await endpoint(storage, project) == expected
-
-
-async def test_finish_attempt_on_both_sides_of_the_same_instant(
-    storage: Storage, other_node: Storage, seed: "Seed"
-) -> None:
-    """Concurrent successes and failures on two nodes never deadlock, and a later success clears the failure."""
-    projects = [await seed.project(webhook_url=URL) for _ in range(3)]
-    for turn in range(6):
-        for number in range(24):
-            await seed.due_event(projects[number % 3])
-        held = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 100)
-        states: list[DeliveryState] = ["delivered" if (number + turn) % 2 else "failed" for number in range(24)]
-        finishing = [
-            (storage, other_node)[number // 3 % 2].deliveries.finish_attempt(each, seed.attempt(), state, seed.now)
-            for number, (each, state) in enumerate(zip(held, states, strict=True))
-        ]
-        assert all(await asyncio.gather(*finishing[:: 1 if turn % 2 else -1]))
-    for project in projects:
-        assert await seed.attempted(await seed.claimed(project), "delivered")
-        assert await endpoint(storage, project) == WORKS

@@ -2,11 +2,12 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 from tests.giving_bots import give_bot
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.errors import BotTaken, InvalidRequest
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
@@ -98,18 +99,13 @@ async def test_update_project_serves_one_project(storage: Storage, other_node: S
     old = [bot_of(project, 7_100_000_000 + number) for number, project in enumerate(projects)]
     for project, bot in zip(projects, old, strict=True):
         await give(storage, project, bot)
-    outcomes = await asyncio.gather(
-        *(
-            give_bot(
-                (storage, other_node)[number % 2],
-                project.developer_id,
-                project.id,
-                bot_of(project),
-                entry=seed.entry(project.developer_id, "bot.set"),
-            )
-            for number, project in enumerate(projects)
-        )
-    )
+
+    def set_bot(node: Storage, number: int) -> Coroutine[Any, Any, str]:
+        project = projects[number]
+        entry = seed.entry(project.developer_id, "bot.set")
+        return give_bot(node, project.developer_id, project.id, bot_of(project), entry=entry)
+
+    outcomes = await at_once(8, set_bot, storage, other_node)
     assert outcomes.count("set") == 1
     assert outcomes.count("taken") == 7
     winner = outcomes.index("set")
@@ -192,14 +188,12 @@ async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storag
     project = await seed.project()
     bot = bot_of(project)
     await give(storage, project, bot)
-    told = await asyncio.gather(
-        *(
-            (storage, other_node)[number % 2].bots.mark_bot_broken(
-                project.id, bot.encrypted_token, seed.now + number, entry=seed.entry(project.developer_id, "bot.broken")
-            )
-            for number in range(6)
-        )
-    )
+
+    def mark(node: Storage, number: int) -> Coroutine[Any, Any, bool]:
+        entry = seed.entry(project.developer_id, "bot.broken")
+        return node.bots.mark_bot_broken(project.id, bot.encrypted_token, seed.now + number, entry=entry)
+
+    told = await at_once(6, mark, storage, other_node)
     assert told.count(True) == 1
     since = seed.now + told.index(True)
     assert await actions(storage, project) == ["bot.broken"]

@@ -1,20 +1,19 @@
 """Conformance: a webhook gets the events that its project has chosen, each in the transaction of its cause."""
 
 import asyncio
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 from tests.databases import NOW, expired_event
+from tests.storage.seed import Seed, present
 
+from taproof.contract.delivery import EventType
 from taproof.contract.project import ProjectEvent
-from taproof.core.clock import DAY, MINUTE
+from taproof.core.clock import MINUTE
 from taproof.core.deliveries import DeliveryRecord
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 URL = "https://example.com/hook"
 ALL_EVENTS: tuple[ProjectEvent, ...] = get_args(ProjectEvent)
@@ -29,7 +28,7 @@ async def change(storage: Storage, project: Project, changes: ProjectChanges) ->
     assert await storage.projects.update_project(project.developer_id, project.id, changes, NOW)
 
 
-async def test_update_project_keeps_the_chosen_events(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_keeps_the_chosen_events(storage: Storage, seed: Seed) -> None:
     """A new project has those that it was created with; a change of another field keeps them."""
     project = await seed.project(webhook_url=URL, webhook_events=("auth.reported",))
     for changes, events in (
@@ -38,14 +37,13 @@ async def test_update_project_keeps_the_chosen_events(storage: Storage, seed: "S
         (ProjectChanges(webhook_url=""), ALL_EVENTS),
     ):
         await change(storage, project, changes)
-        found = await storage.projects.read_project(project.id)
-        assert found is not None
+        found = present(await storage.projects.read_project(project.id))
         assert found.webhook_events == events
 
 
 @pytest.mark.parametrize("chosen", ALL_EVENTS)
 async def test_confirm_session_and_the_others_record_what_is_chosen(
-    storage: Storage, seed: "Seed", chosen: ProjectEvent
+    storage: Storage, seed: Seed, chosen: ProjectEvent
 ) -> None:
     """Of one session confirmed, one cancelled, one reported and one expired, only the chosen event is recorded."""
     project = await seed.project(webhook_url=URL, webhook_events=(chosen,))
@@ -66,7 +64,7 @@ async def test_confirm_session_and_the_others_record_what_is_chosen(
     assert {(each.type, each.session_id) for each in found} == {(chosen, each) for each in of_session[chosen]}
 
 
-async def test_expire_sessions_records_events_for_those_who_chose_them(storage: Storage, seed: "Seed") -> None:
+async def test_expire_sessions_records_events_for_those_who_chose_them(storage: Storage, seed: Seed) -> None:
     """Also while the project is paused; none without a webhook, without the choice, or after the deletion."""
     events: tuple[ProjectEvent, ...] = ("auth.expired",)
     chosen, paused, gone = [await seed.project(webhook_url=URL, webhook_events=events) for _ in range(3)]
@@ -76,7 +74,7 @@ async def test_expire_sessions_records_events_for_those_who_chose_them(storage: 
         for project in (chosen, paused, gone, unchosen, bare)
     }
     await change(storage, paused, ProjectChanges(is_active=False))
-    assert await storage.projects.delete_project(gone.developer_id, gone.id)
+    await seed.delete(gone)
     assert await storage.sessions.expire_sessions(LATER, 100, expired_event) == 10
     for project in (gone, unchosen, bare):
         assert await recorded(storage, project) == []
@@ -93,45 +91,34 @@ async def test_expire_sessions_records_events_for_those_who_chose_them(storage: 
     )
 
 
-async def test_expire_sessions_records_each_event_once_on_two_nodes(
-    storage: Storage, other_node: Storage, seed: "Seed"
-) -> None:
-    """Both sweep at the same instant, over several days and projects; neither a second event nor a missing one."""
-    projects = [await seed.project(webhook_url=URL, webhook_events=ALL_EVENTS) for _ in range(3)]
-    sessions = [await seed.session(projects[number % 3], NOW - number % 2 * DAY) for number in range(40)]
-    moved = 1
-    while moved:
-        sweeps = [each.sessions.expire_sessions(LATER, 7, expired_event) for each in (storage, other_node) * 2]
-        moved = sum(await asyncio.gather(*sweeps))
-    found = [each for project in projects for each in await recorded(storage, project)]
-    assert sorted(each.session_id or "" for each in found) == sorted(each.id for each in sessions)
-
-
 async def test_expire_sessions_and_a_decision_at_the_same_instant(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """A session has the event of its outcome, and no other."""
     project = await seed.project(webhook_url=URL, webhook_events=ALL_EVENTS)
     opened = [await seed.opened(project) for _ in range(20)]
 
-    async def cancel(session: NewSession) -> bool:
-        event = seed.event(project, "auth.cancelled", LATER - 1)
-        return bool(await other_node.sessions.cancel_session(session.key, "1001", LATER - 1, event))
+    async def decide(number: int, session: NewSession) -> bool:
+        kind: EventType = "auth.confirmed" if number % 2 else "auth.cancelled"
+        event, sessions = seed.event(project, kind, LATER - 1), other_node.sessions
+        if number % 2:
+            return bool(await sessions.confirm_session(session.key, seed.identity("1001"), LATER - 1, event))
+        return bool(await sessions.cancel_session(session.key, "1001", LATER - 1, event))
 
-    expired, *cancelled = await asyncio.gather(
-        storage.sessions.expire_sessions(LATER, 100, expired_event), *map(cancel, opened)
+    expired, *decided = await asyncio.gather(
+        storage.sessions.expire_sessions(LATER, 100, expired_event), *map(decide, range(20), opened)
     )
     expired += await storage.sessions.expire_sessions(LATER, 100, expired_event)
-    assert expired + sum(cancelled) == 20
+    assert expired + sum(decided) == 20
     types = {each.session_id: each.type for each in await recorded(storage, project)}
     assert types == {
-        session.id: "auth.cancelled" if done else "auth.expired"
-        for session, done in zip(opened, cancelled, strict=True)
+        session.id: ("auth.cancelled", "auth.confirmed")[number % 2] if done else "auth.expired"
+        for number, (session, done) in enumerate(zip(opened, decided, strict=True))
     }
 
 
 async def test_expire_sessions_and_the_end_of_the_webhook_at_the_same_instant(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """Whichever comes first, nothing stays due for a webhook that was removed."""
     for _ in range(10):
@@ -146,7 +133,7 @@ async def test_expire_sessions_and_the_end_of_the_webhook_at_the_same_instant(
         assert {each.state for each in await recorded(storage, project)} <= {"ended"}
 
 
-async def test_update_project_leaves_recorded_events_alone(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_leaves_recorded_events_alone(storage: Storage, seed: Seed) -> None:
     """Events that are due when the choice changes are still sent; the next ones are not recorded."""
     project = await seed.project(webhook_url=URL, webhook_events=ALL_EVENTS)
     await seed.session(project)
@@ -159,7 +146,7 @@ async def test_update_project_leaves_recorded_events_alone(storage: Storage, see
     assert [each.state for each in await recorded(storage, project)] == ["delivered"]
 
 
-async def test_erase_user_takes_every_event_of_a_session(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_erase_user_takes_every_event_of_a_session(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Those of a report and of an expiry too, even while sessions expire; other users' events stay."""
     project = await seed.project(webhook_url=URL, webhook_events=ALL_EVENTS)
     for user in ("1001", "2002"):

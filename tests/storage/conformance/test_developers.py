@@ -2,12 +2,13 @@
 
 import asyncio
 import hashlib
-import itertools
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.databases import OpenStore
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.deliveries import PassedOver
@@ -60,19 +61,13 @@ async def test_set_mark_replaces_the_expected_value(storage: Storage) -> None:
 
 async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: Storage) -> None:
     """If two nodes start at once, both use the value of the first."""
-    kept = await asyncio.gather(
-        *(
-            store.metadata.claim_mark("key", f"{number}".encode())
-            for number in range(8)
-            for store in (storage, other_node)
-        )
-    )
+    kept = await at_once(16, lambda node, each: node.metadata.claim_mark("key", b"%d" % each), storage, other_node)
     assert len(set(kept)) == 1
     assert await other_node.metadata.read_mark("key") == kept[0]
 
 
 async def test_text_with_a_nul_finds_nothing(storage: Storage, seed: Seed) -> None:
-    """PostgreSQL refuses such text; callers see the same result as on SQLite. The audited methods are in `SCENES`."""
+    """PostgreSQL refuses such text; callers see the same as on SQLite. For audited methods see `test_audit.scenes`."""
     project, nul = await seed.project(webhook_url="https://example.com/"), "x\0"
     found = [
         await storage.projects.read_project(nul),
@@ -96,12 +91,9 @@ async def test_text_with_a_nul_finds_nothing(storage: Storage, seed: Seed) -> No
 
 async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: Seed) -> None:
     """Two spellings of one address are the same, even for concurrent calls."""
-    results = await asyncio.gather(
-        *(
-            storage.developers.create_developer(Developer(seed.name("dev"), email, "free", seed.now))
-            for email in ("ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM")
-        )
-    )
+    emails = ("ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM")
+    new = [Developer(seed.name("dev"), email, "free", seed.now) for email in emails]
+    results = await at_once(3, lambda node, each: node.developers.create_developer(new[each]), storage)
     assert sorted(results) == [False, False, True]
     assert len(await storage.developers.list_developers()) == 1
 
@@ -142,13 +134,11 @@ async def test_create_access_token_stops_at_the_limit(storage: Storage, other_no
     expired, expiring = token(expires_at=seed.now), token(expires_at=seed.now + 1)
     for each in (expired, expiring):
         assert await storage.credentials.create_access_token(each, each.id.encode())
-    nodes = itertools.cycle((storage, other_node))
-    made = await asyncio.gather(
-        *(
-            next(nodes).credentials.create_access_token(each, each.id.encode(), limit=4)
-            for each in (token() for _ in range(8))
-        )
-    )
+
+    def create(node: Storage, number: int) -> Coroutine[Any, Any, bool]:
+        return node.credentials.create_access_token(token(), b"%d" % number, limit=4)
+
+    made = await at_once(8, create, storage, other_node)
     assert sorted(made) == [False] * 5 + [True] * 3
     assert len(await storage.credentials.list_access_tokens(ada.id)) == 5
     late, later = token(seed.now + 1), token(seed.now + 1)
@@ -163,9 +153,7 @@ async def test_create_access_token_erases_what_has_long_expired(storage: Storage
     ada, bob = await seed.developer(), await seed.developer()
 
     async def add(developer: Developer, expires_at: int | None) -> str:
-        token = AccessToken(seed.name("tok"), developer.id, "CI", "tap_a…z", seed.now, expires_at=expires_at)
-        assert await storage.credentials.create_access_token(token, token.id.encode())
-        return token.id
+        return (await seed.access_token(developer, expires_at=expires_at))[0].id
 
     of_bob = await add(bob, seed.now - EXPIRED_TOKENS_KEPT)
     valid = [await add(ada, None), await add(ada, seed.now + 1)]
@@ -209,7 +197,7 @@ async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage
 
 
 async def test_delete_access_token_ends_it(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """On every node; nobody can revoke it twice. Other developers are in `test_audit.SCENES`."""
+    """On every node; nobody can revoke it twice. Other developers are in `test_audit.scenes`."""
     ada = await seed.developer()
     token, token_hash = await seed.access_token(ada)
     assert await storage.credentials.delete_access_token(ada.id, token.id)

@@ -3,23 +3,19 @@
 import asyncio
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
-import pytest
+from tests.storage.seed import Seed, present
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import NewAuthorization, SigningKey
 from taproof.core.projects import EncryptedWebhookSecrets, Project
-from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import NewPhone, NewSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, EncryptedKind, EncryptedRow, Replacement, RowKey
 from taproof.storage.sqlite.store import SqliteStorage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 KINDS: tuple[EncryptedKind, ...] = get_args(EncryptedKind)
 URL = "https://example.com/"
@@ -48,18 +44,17 @@ async def walk(storage: Storage, kind: EncryptedKind, limit: int = 2) -> list[En
     raise AssertionError
 
 
-async def phone_of(storage: Storage, seed: "Seed", project: Project, at: int) -> NewSession:
+async def phone_of(storage: Storage, seed: Seed, project: Project, at: int) -> NewSession:
     """Return a session whose user gave a phone number, and was asked for it before."""
     session = await seed.opened(project, at=at)
-    asked = PhoneRequest(session.key, session.id, "1001", 0, b"token of " + session.id.encode(), at, at + MINUTE)
-    await storage.users.ask_for_phone(asked)
+    await seed.asked_for_phone(session, encrypted_token=b"token of " + session.id.encode(), expires_at=at + MINUTE)
     event = seed.event(project)
     phone = NewPhone(b"phone of " + session.id.encode(), event.encrypted_body)
     assert await storage.sessions.confirm_session(session.key, seed.identity("1001"), at, event, phone)
     return session
 
 
-async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str, bytes]]:
+async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, bytes]]:
     """Put several values of each kind into a store, with rows between them that have none; return them by name."""
     projects = sorted(
         [await seed.project(webhook_url=URL, collect_phone=True) for _ in range(5)], key=lambda each: each.id
@@ -131,17 +126,13 @@ def by_name(kind: EncryptedKind, rows: list[EncryptedRow]) -> dict[str, bytes]:
     return named
 
 
-async def test_list_encrypted_values_walks_through_every_value_once(storage: Storage, seed: "Seed") -> None:
+async def test_list_encrypted_values_walks_through_every_value_once(storage: Storage, seed: Seed) -> None:
     """Of each kind all, with the name that it is bound to, in pages of any size; rows that have none end no walk."""
+    for kind in KINDS:
+        assert await storage.encrypted_values.list_encrypted_values(kind, None, 10) == ([], None)
     expected = await filled(storage, seed)
     for kind, limit in itertools.product(KINDS, (1, 2, 3, 500)):
         assert by_name(kind, await walk(storage, kind, limit)) == expected[kind], kind
-
-
-async def test_list_encrypted_values_on_an_empty_store(storage: Storage) -> None:
-    """There is one page, and nothing on it."""
-    for kind in KINDS:
-        assert await storage.encrypted_values.list_encrypted_values(kind, None, 10) == ([], None)
 
 
 async def test_list_encrypted_values_knows_every_encrypted_column(storage: Storage) -> None:
@@ -168,7 +159,7 @@ async def test_list_encrypted_values_knows_every_encrypted_column(storage: Stora
 
 
 async def test_replace_encrypted_values_replaces_each_value_in_its_place(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """A batch of each kind is replaced completely, each value in its own row, on every node, and only once."""
     await filled(storage, seed)
@@ -181,15 +172,11 @@ async def test_replace_encrypted_values_replaces_each_value_in_its_place(
         assert await storage.encrypted_values.replace_encrypted_values(kind, []) == 0
 
 
-async def test_replace_encrypted_values_changes_nothing_else(storage: Storage, seed: "Seed") -> None:
+async def test_replace_encrypted_values_changes_nothing_else(storage: Storage, seed: Seed) -> None:
     """The project is the same but for the value; above all its proofs can still be made again (`secrets_version`)."""
     project = await seed.project(webhook_url=URL)
-    challenged = dataclasses.replace(seed.new_session(project), code_challenge=b"c" * 32)
-    assert await storage.sessions.create_session(challenged, public=True)
-    assert await storage.sessions.open_session(challenged.key, "1001", seed.now)
-    assert await storage.sessions.confirm_session(challenged.key, seed.identity("1001"), seed.now, seed.event(project))
-    consumed = await storage.sessions.consume_session(challenged.key, seed.now)
-    assert consumed is not None
+    challenged = await seed.confirmed(project, code_challenge=b"c" * 32)
+    consumed = present(await storage.sessions.consume_session(challenged.key, seed.now))
     before = await storage.projects.read_project(project.id)
     replacement = Replacement((project.id,), project.encrypted_webhook_secret, b"new")
     assert await storage.encrypted_values.replace_encrypted_values("webhook_secret", [replacement]) == 1
@@ -201,7 +188,7 @@ async def test_replace_encrypted_values_changes_nothing_else(storage: Storage, s
 
 
 async def test_replace_encrypted_values_gives_way_to_every_other_change(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """What was rotated, promoted, regenerated or deleted since it was read stays as it is; its neighbours are done."""
     rotated, promoted, regenerated, deleted, same = projects = [await seed.project() for _ in range(5)]
@@ -231,12 +218,11 @@ async def test_replace_encrypted_values_gives_way_to_every_other_change(
     assert same.encrypted_webhook_secret != b"resealed"
 
 
-@pytest.mark.parametrize("rounds", [12])
 async def test_replace_encrypted_values_against_a_promotion_and_itself(
-    storage: Storage, other_node: Storage, seed: "Seed", rounds: int
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """At the same instant on two nodes: one of two replacements wins, and a promoted secret is never overwritten."""
-    for _ in range(rounds):
+    for _ in range(12):
         project = await seed.project()
         owner = (project.developer_id, project.id)
         assert await storage.projects.rotate_webhook_secret(*owner, b"next", seed.now, seed.now + DAY)

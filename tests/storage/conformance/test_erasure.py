@@ -3,21 +3,18 @@
 import asyncio
 import itertools
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from tests.databases import NOW, expired_event
+from tests.storage.seed import Seed, present
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.counts import DailyUsers
-from taproof.core.prompts import PhoneRequest, ShownPrompt
+from taproof.core.prompts import ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.sessions import NewSession
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.rights import ADD_MEMBER
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 URL = "https://example.com/hook"
 TODAY = day_number(NOW)
@@ -42,13 +39,7 @@ async def kept(storage: Storage, sessions: Sequence[NewSession]) -> list[bool]:
     return [await storage.sessions.read_session(session.key) is not None for session in sessions]
 
 
-async def request_phone(storage: Storage, session: NewSession, user: str) -> None:
-    await storage.users.ask_for_phone(
-        PhoneRequest(session.key, session.id, user, 0, b"encrypted", NOW, session.expires_at)
-    )
-
-
-async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: Storage, seed: "Seed") -> None:
+async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: Storage, seed: Seed) -> None:
     """The sessions in this developer's projects go with their events, due or not, and attempts; the counts stay."""
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, others = await seed.project(ada, webhook_url=URL), await seed.project(ada), await seed.project(bob)
@@ -70,18 +61,18 @@ async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: St
     assert await kept(storage, [stranger, elsewhere]) == [True, False]
 
 
-async def test_no_request_for_a_phone_number_outlives_its_erased_session(storage: Storage, seed: "Seed") -> None:
+async def test_no_request_for_a_phone_number_outlives_its_erased_session(storage: Storage, seed: Seed) -> None:
     """The user may tap Confirm during the erasure: the request is erased with the session, or never recorded."""
     shop = await seed.project()
     opened = [await seed.opened(shop) for _ in range(10)]
-    asked = (request_phone(storage, session, "1001") for session in opened)
+    asked = (seed.asked_for_phone(session, "1001") for session in opened)
     await asyncio.gather(erase_all(storage, "1001", shop.developer_id), *asked)
     assert await kept(storage, opened) == [False] * len(opened)
-    await request_phone(storage, opened[0], "1001")
+    await seed.asked_for_phone(opened[0], "1001")
     assert await storage.users.find_phone_request("1001", 0) is None
 
 
-async def test_erase_user_keeps_distinct_users_exact(storage: Storage, seed: "Seed") -> None:
+async def test_erase_user_keeps_distinct_users_exact(storage: Storage, seed: Seed) -> None:
     """The user still counts as one person on every day and in every project, even after a project is deleted."""
     ada = await seed.developer()
     shop, game = await seed.project(ada), await seed.project(ada)
@@ -92,8 +83,7 @@ async def test_erase_user_keeps_distinct_users_exact(storage: Storage, seed: "Se
     assert await erase_all(storage, "1001") == 8 + 8
     assert await storage.counts.read_daily_users(ada.id, 0) == before
     assert await storage.projects.delete_project(ada.id, shop.id)
-    while await storage.projects.purge_deleted_projects(2):
-        pass
+    await seed.purge_projects(2)
     counts = {
         day: (unique, latest) for day, unique, latest in map(_figures, await storage.counts.read_daily_users(ada.id, 0))
     }
@@ -104,7 +94,7 @@ def _figures(users: DailyUsers) -> tuple[int, int, int]:
     return users.day, users.unique_users, users.latest_users
 
 
-async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storage, seed: "Seed") -> None:
+async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storage, seed: Seed) -> None:
     """No data of the user is left."""
     shop = await seed.project()
     await seed.confirmed(shop)
@@ -114,14 +104,14 @@ async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storag
     assert (users.unique_users, users.latest_users) == (2, 2)
 
 
-async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Storage, seed: "Seed") -> None:
+async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Storage, seed: Seed) -> None:
     """Erasing for one developer keeps the blocks, which belong to the user. Blocks of others stay in any case."""
     shop, game = await seed.project(), await seed.project()
     for user, project in itertools.product(("1001", "2002"), (shop, game)):
         assert await storage.users.block_project(user, project.id, NOW)
     opened, others = await seed.opened(shop), await seed.opened(shop, "2002")
-    await request_phone(storage, opened, "1001")
-    await request_phone(storage, others, "2002")
+    await seed.asked_for_phone(opened, "1001")
+    await seed.asked_for_phone(others, "2002")
     for session, user in ((opened, "1001"), (others, "2002")):
         await storage.prompts.record_prompt(ShownPrompt(session.key, 0, user, 5, "en"))
     await erase_all(storage, "1001", shop.developer_id)
@@ -134,7 +124,7 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
     assert await storage.prompts.purge_prompts(opened.expires_at + RETURN_LIFETIME, 9) == 1
 
 
-async def test_erase_person_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
+async def test_erase_person_adds_an_entry_when_something_went(storage: Storage, seed: Seed) -> None:
     """The entry is added in the same transaction. A call that finds nothing adds none."""
     shop = await seed.project()
     developer_id = shop.developer_id
@@ -156,7 +146,7 @@ async def test_erase_person_adds_an_entry_when_something_went(storage: Storage, 
     assert await storage.audit.list_audit_entries(developer_id, None, 9) == entries[::-1]
 
 
-async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, seed: "Seed") -> None:
+async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, seed: Seed) -> None:
     """Pending, cancelled and expired sessions that the account opened, on any page, with their events."""
     ada = await seed.developer()
     shop = await seed.project(ada, webhook_url=URL)
@@ -181,7 +171,7 @@ async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, s
     assert await storage.counts.read_daily_counts([shop.id], 0) == before
 
 
-async def test_find_writable_leaves_out_viewers(storage: Storage, seed: "Seed") -> None:
+async def test_find_writable_leaves_out_viewers(storage: Storage, seed: Seed) -> None:
     """The projects that a developer owns, or may change as a member."""
     own, shared, seen = [await seed.project() for _ in range(3)]
     for project, role in ((shared, "developer"), (seen, "viewer")):
@@ -190,7 +180,7 @@ async def test_find_writable_leaves_out_viewers(storage: Storage, seed: "Seed") 
     assert await storage.erasure.find_writable("dev_none") == set()
 
 
-async def test_find_project_in_the_order_of_ids(storage: Storage, seed: "Seed") -> None:
+async def test_find_project_in_the_order_of_ids(storage: Storage, seed: Seed) -> None:
     """Each project with sessions of the account once: of all developers, or those that one may change."""
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, seen, others, empty = [await seed.project(each) for each in (ada, ada, bob, bob, ada)]
@@ -212,7 +202,7 @@ async def test_find_project_in_the_order_of_ids(storage: Storage, seed: "Seed") 
 
 
 async def test_erase_user_and_a_confirmation_at_the_same_instant(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """Each session is erased, or complete with its event and its user."""
     shop = await seed.project(webhook_url=URL)
@@ -232,12 +222,11 @@ async def test_erase_user_and_a_confirmation_at_the_same_instant(
         assert not [each for each, was in zip(opened, results[1:], strict=True) if each in left and not was]
         # Who is left is known as a person still: erasing finds each session, and the person once.
         assert await erase_all(storage, "1001") == len(left) + bool(left)
-    counts = await storage.projects.read_project(shop.id)
-    assert counts is not None
+    counts = present(await storage.projects.read_project(shop.id))
     assert counts.sessions_count == 60
 
 
-async def test_erase_sessions_by_two_nodes_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_erase_sessions_by_two_nodes_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Each session is erased once, without a deadlock."""
     shop = await seed.project(webhook_url=URL)
     sessions = [await seed.opened(shop, at=NOW + number) for number in range(20)]

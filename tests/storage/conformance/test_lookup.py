@@ -1,13 +1,13 @@
 """Conformance: what a session's page and the filters of the list look up."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.databases import Database, expired_event
+from tests.storage.seed import Seed, present
 
 from taproof.contract.delivery import EventType
 from taproof.contract.session import SignInStatus
@@ -17,15 +17,12 @@ from taproof.core.projects import Project
 from taproof.core.sessions import NewSession, Session
 from taproof.storage.protocol import Storage
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
-
 STATUSES: tuple[SignInStatus, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
 EDGE = 10 * MINUTE
 URL = "https://example.com/"
 
 
-async def in_state(seed: "Seed", project: Project, status: SignInStatus, at: int, user: str = "1001") -> NewSession:
+async def in_state(seed: Seed, project: Project, status: SignInStatus, at: int, user: str = "1001") -> NewSession:
     """Store a session that was created at `at`, opened by `user`, and is stored as `status`."""
     storage = seed.storage
     if status in {"confirmed", "used"}:
@@ -39,9 +36,6 @@ async def in_state(seed: "Seed", project: Project, status: SignInStatus, at: int
     if status == "expired":
         assert await storage.sessions.expire_sessions(at + EDGE, 1, expired_event) == 1
     return session
-
-
-# ---- filters
 
 
 class Made(NamedTuple):
@@ -62,7 +56,7 @@ AGES = st.sampled_from((0, 1, 9, 10, 11, 1_440, 1_441, 2_880, 20_000))
 DRAWN = st.builds(Made, st.integers(0, 2), AGES, st.sampled_from(STATUSES), st.sampled_from(("1001", "1002")))
 
 
-async def store(seed: "Seed", projects: list[Project], drawn: list[Made]) -> dict[str, Made]:
+async def store(seed: Seed, projects: list[Project], drawn: list[Made]) -> dict[str, Made]:
     """Store them; expired ones first, while nothing else is pending."""
     expired = [each for each in drawn if each.status == "expired"]
     others = [each for each in drawn if each.status != "expired"]
@@ -84,16 +78,14 @@ async def store(seed: "Seed", projects: list[Project], drawn: list[Made]) -> dic
     return {session.id: each for session, each in zip([*ended, *rest], [*expired, *others], strict=True)}
 
 
-def test_filters_together_leave_what_each_of_them_leaves(
-    new_database: Database, new_seed: "Callable[[Storage], Seed]"
-) -> None:
+def test_filters_together_leave_what_each_of_them_leaves(new_database: Database) -> None:
     """Any status, time and messenger account: all pages hold every session that fits once, newest first, and no other.
 
     `since` is inclusive. A page that begins below (`until`, "") is one of sessions before `until`.
     """
 
     async def check(
-        seed: "Seed", drawn: list[Made], since: int | None, until: int | None, user: str | None, limit: int
+        seed: Seed, drawn: list[Made], since: int | None, until: int | None, user: str | None, limit: int
     ) -> None:
         sessions = seed.storage.sessions
         projects = [await seed.project() for _ in range(3)]
@@ -127,7 +119,7 @@ def test_filters_together_leave_what_each_of_them_leaves(
             assert [(each.created_at, each.id, each.status) for each in found] == expected
 
     with new_database(quick=True) as open_store, asyncio.Runner() as runner:
-        seed = new_seed(runner.run(open_store()))
+        seed = Seed(runner.run(open_store()))
 
         @given(
             drawn=st.lists(DRAWN, max_size=14),
@@ -145,7 +137,7 @@ def test_filters_together_leave_what_each_of_them_leaves(
             runner.run(seed.storage.close())
 
 
-async def test_a_messenger_id_finds_what_that_account_confirmed(storage: Storage, seed: "Seed") -> None:
+async def test_a_messenger_id_finds_what_that_account_confirmed(storage: Storage, seed: Seed) -> None:
     """Not what it opened, left, or cancelled, and not what another account did; foreign projects never show."""
     project, foreign = await seed.project(), await seed.project()
     for status in STATUSES:
@@ -160,7 +152,7 @@ async def test_a_messenger_id_finds_what_that_account_confirmed(storage: Storage
         assert await storage.sessions.list_sessions([project.id], None, None, 9, seed.now, messenger_id=nobody) == []
 
 
-async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, seed: "Seed") -> None:
+async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, seed: Seed) -> None:
     """In the future, before the first day, the wrong way round: an empty page each, and no failure."""
     project = await seed.project()
     await seed.session(project)
@@ -178,7 +170,7 @@ async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, s
     )
 
 
-async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Storage, seed: "Seed") -> None:
+async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Storage, seed: Seed) -> None:
     """They lie in a day that is yet to come here: with a time, an account, or nothing asked for."""
     project = await seed.project()
     ahead = seed.now + 3 * MINUTE + DAY - seed.now % DAY
@@ -191,13 +183,8 @@ async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Stora
             assert [each.id for each in found] == [session.id]
 
 
-# ---- one session
-
-
 @pytest.mark.parametrize("status", STATUSES)
-async def test_read_session_by_id_returns_it_in_every_state(
-    storage: Storage, seed: "Seed", status: SignInStatus
-) -> None:
+async def test_read_session_by_id_returns_it_in_every_state(storage: Storage, seed: Seed, status: SignInStatus) -> None:
     """Whole, in the status that a reader sees, among others of the same instant, of whichever project it is."""
     projects = [await seed.project() for _ in range(3)]
     made = [await in_state(seed, project, status, seed.now) for project in projects for _ in range(2)]
@@ -205,12 +192,11 @@ async def test_read_session_by_id_returns_it_in_every_state(
     for session in made:
         found = await storage.sessions.read_session_by_id(ids, seed.now, session.id, seed.now)
         assert found == await storage.sessions.read_session(session.key)
-        late = await storage.sessions.read_session_by_id(ids, seed.now, session.id, seed.now + EDGE)
-        assert late is not None
+        late = present(await storage.sessions.read_session_by_id(ids, seed.now, session.id, seed.now + EDGE))
         assert late.status == ("expired" if status == "pending" else status)
 
 
-async def test_read_session_by_id_keeps_to_what_is_asked_for(storage: Storage, seed: "Seed") -> None:
+async def test_read_session_by_id_keeps_to_what_is_asked_for(storage: Storage, seed: Seed) -> None:
     """Another project, another instant, another id, none: nothing is found, and nothing fails."""
     project, foreign = await seed.project(), await seed.project()
     session = await seed.session(project)
@@ -220,14 +206,11 @@ async def test_read_session_by_id_keeps_to_what_is_asked_for(storage: Storage, s
         assert await storage.sessions.read_session_by_id([project.id], created_at, session.id, seed.now) is None
     for session_id in ("", session.id[:-1], f"{session.id}\0", f"{session.id} "):
         assert await storage.sessions.read_session_by_id([project.id], seed.now, session_id, seed.now) is None
-    await storage.projects.delete_project(project.developer_id, project.id)
+    await seed.delete(project)
     assert await storage.sessions.read_session_by_id([project.id, foreign.id], seed.now, session.id, seed.now) is None
 
 
-# ---- the deliveries of a session
-
-
-async def decided(seed: "Seed", project: Project, event_type: EventType, at: int) -> tuple[str, str]:
+async def decided(seed: Seed, project: Project, event_type: EventType, at: int) -> tuple[str, str]:
     """Decide a new session at `at`; return its id and that of the event."""
     session, event = await seed.opened(project, at=at - 5), seed.event(project, event_type, at)
     if event_type == "auth.confirmed":
@@ -237,7 +220,7 @@ async def decided(seed: "Seed", project: Project, event_type: EventType, at: int
     return session.id, event.id
 
 
-async def test_an_event_names_its_session(storage: Storage, seed: "Seed") -> None:
+async def test_an_event_names_its_session(storage: Storage, seed: Seed) -> None:
     """Each its own, also when many are decided at one instant; wherever a delivery is read."""
     projects = [await seed.project(webhook_url=URL) for _ in range(2)]
     types: tuple[EventType, ...] = ("auth.confirmed", "auth.cancelled")
@@ -253,13 +236,12 @@ async def test_an_event_names_its_session(storage: Storage, seed: "Seed") -> Non
     assert {record.event_id: record.session_id for record in listed} == expected
     for number, (session_id, event_id) in enumerate(sessions):
         project = projects[number % 2]
-        record = await storage.deliveries.read_delivery(project.developer_id, event_id)
-        assert record is not None
+        record = present(await storage.deliveries.read_delivery(project.developer_id, event_id))
         assert record.session_id == session_id
         assert await storage.deliveries.find_deliveries(project.id, seed.now, session_id) == [record]
 
 
-async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed: "Seed") -> None:
+async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed: Seed) -> None:
     """With their attempts: due, in hand, delivered, given up, ended with its webhook; sent again, still the one."""
     project = await seed.project(webhook_url=URL)
     session_id, event_id = await decided(seed, project, "auth.cancelled", seed.now)
@@ -283,15 +265,14 @@ async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed:
     await check("ended", 2)
 
 
-async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: "Seed") -> None:
+async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: Seed) -> None:
     """Another session of that instant, another instant, another project, no webhook, a test: none of theirs."""
     project, other = [await seed.project(webhook_url=URL) for _ in range(2)]
     session_id, _ = await decided(seed, project, "auth.confirmed", seed.now)
     await decided(seed, project, "auth.confirmed", seed.now)
     test = seed.event(project, "webhook.test")
     assert await storage.deliveries.record_delivery(project.developer_id, test, seed.attempt(), "failed")
-    record = await storage.deliveries.read_delivery(project.developer_id, test.id)
-    assert record is not None
+    record = present(await storage.deliveries.read_delivery(project.developer_id, test.id))
     assert record.session_id is None
     assert len(await storage.deliveries.find_deliveries(project.id, seed.now, session_id)) == 1
     for project_id, at, asked in (
@@ -305,5 +286,41 @@ async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: "See
     silent = await seed.project()
     unheard, _ = await decided(seed, silent, "auth.confirmed", seed.now)
     assert await storage.deliveries.find_deliveries(silent.id, seed.now, unheard) == []
-    await storage.projects.delete_project(project.developer_id, project.id)
+    await seed.delete(project)
     assert await storage.deliveries.find_deliveries(project.id, seed.now, session_id) == []
+
+
+async def test_list_sessions_shows_whole_sessions(storage: Storage, seed: Seed) -> None:
+    """An item is the session that `read_session` returns."""
+    project = await seed.project()
+    for session in (await seed.session(project), await seed.opened(project), await seed.confirmed(project)):
+        (listed,) = [
+            each
+            for each in await storage.sessions.list_sessions([project.id], None, None, 9, seed.now)
+            if each.id == session.id
+        ]
+        assert listed == await storage.sessions.read_session(session.key)
+
+
+async def test_list_sessions_keeps_to_the_projects_asked_for(storage: Storage, seed: Seed) -> None:
+    """No project, no sessions; a foreign project's sessions never show."""
+    mine, foreign = await seed.project(), await seed.project()
+    of_mine = await seed.session(mine)
+    await seed.session(foreign)
+    assert await storage.sessions.list_sessions([], None, None, 10, seed.now) == []
+    assert [each.id for each in await storage.sessions.list_sessions([mine.id], None, None, 10, seed.now)] == [
+        of_mine.id
+    ]
+
+
+async def test_list_sessions_is_not_disturbed_by_new_ones(storage: Storage, seed: Seed) -> None:
+    """Sessions that are created while somebody walks the pages neither repeat nor push out an older one."""
+    project = await seed.project()
+    made = [await seed.session(project) for _ in range(9)]
+    found: list[Session] = []
+    before: PageCursor | None = None
+    while page := await storage.sessions.list_sessions([project.id], None, before, 2, seed.now):
+        found += page
+        before = PageCursor(page[-1].created_at, page[-1].id)
+        await seed.session(project, at=seed.now + 1)
+    assert [session.id for session in found] == sorted((session.id for session in made), reverse=True)

@@ -1,24 +1,19 @@
 """Conformance: projects, their secrets, their deletion."""
 
 import asyncio
-import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import expired_event
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.contract.session import SignInStatus
-from taproof.core.clock import DAY, MINUTE
+from taproof.core.clock import DAY
 from taproof.core.errors import ProjectNotFound
 from taproof.core.projects import EncryptedWebhookSecrets, ProjectChanges
 from taproof.storage.protocol import Storage
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
-
-async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") -> None:
+async def test_create_project_keeps_every_field(storage: Storage, seed: Seed) -> None:
     """Flags come back as booleans, names as they were typed; a secret key belongs to one project."""
     ada = await seed.developer(plan="pro")
     project = replace(
@@ -43,15 +38,14 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") 
     assert await storage.projects.read_project("proj_third") is None
 
 
-async def test_create_project_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_create_project_stops_at_the_limit(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of any number who make one at once on two nodes; another developer's do not count, and a deleted one no more."""
     ada = await seed.developer()
     project = await seed.project(ada)
     await seed.project()
-    nodes = itertools.cycle((storage, other_node))
     new = [replace(project, id=seed.name("proj")) for _ in range(8)]
-    made = await asyncio.gather(
-        *(next(nodes).projects.create_project(each, seed.key_hash(each), limit=3) for each in new)
+    made = await at_once(
+        8, lambda node, each: node.projects.create_project(new[each], b"%d" % each, limit=3), storage, other_node
     )
     assert sorted(made) == [False] * 6 + [True] * 2
     assert len(await storage.projects.list_projects(ada.id)) == 3
@@ -61,7 +55,7 @@ async def test_create_project_stops_at_the_limit(storage: Storage, other_node: S
     assert await storage.projects.create_project(refused, seed.key_hash(refused), limit=3)
 
 
-async def test_read_project_counts_its_sessions(storage: Storage, seed: "Seed") -> None:
+async def test_read_project_counts_its_sessions(storage: Storage, seed: Seed) -> None:
     """The counts are of all days, and of this project only."""
     ada = await seed.developer()
     project, other = await seed.project(ada), await seed.project(ada)
@@ -72,7 +66,7 @@ async def test_read_project_counts_its_sessions(storage: Storage, seed: "Seed") 
     assert await storage.projects.read_project("proj_unknown") is None
 
 
-async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage, seed: "Seed") -> None:
+async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage, seed: Seed) -> None:
     """Only the exact hash finds it."""
     project = await seed.project()
     await seed.session(project)
@@ -80,10 +74,10 @@ async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage
     assert await storage.projects.read_project_by_secret_key(b"?" * 32) is None
 
 
-async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: "Seed") -> None:
+async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: Seed) -> None:
     """The encrypted bytes of this very project, or None; also for many calls at once."""
     project, other, rotated = await seed.project(), await seed.project(), await seed.project()
-    assert await storage.projects.delete_project(other.developer_id, other.id)
+    await seed.delete(other)
     assert await storage.projects.rotate_webhook_secret(
         rotated.developer_id, rotated.id, b"next", seed.now, seed.now + 9
     )
@@ -98,7 +92,7 @@ async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: "
     assert found == expected * 2
 
 
-async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
+async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Storage, seed: Seed) -> None:
     """With counts; nobody sees another developer's projects."""
     ada, bob = await seed.developer(), await seed.developer()
     late = await seed.project(ada, created_at=seed.now + 1)
@@ -128,9 +122,7 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
         ProjectChanges("All", "https://example.net/", is_active=False, public_access=False, collect_phone=True),
     ],
 )
-async def test_update_project_changes_only_what_is_given(
-    storage: Storage, seed: "Seed", changes: ProjectChanges
-) -> None:
+async def test_update_project_changes_only_what_is_given(storage: Storage, seed: Seed, changes: ProjectChanges) -> None:
     """None leaves a field alone; False and "" are values. The answer is what is stored, counts included."""
     ada = await seed.developer(plan="pro")
     made = await seed.project(ada, webhook_url="https://example.com/")
@@ -144,35 +136,7 @@ async def test_update_project_changes_only_what_is_given(
     assert await storage.projects.read_project(project.id) == expected
 
 
-async def test_update_project_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
-    """Another developer's id finds nothing and changes nothing."""
-    project, bob = await seed.project(), await seed.developer()
-    assert await storage.projects.update_project(bob.id, project.id, ProjectChanges(name="Mine"), seed.now) is None
-    assert (
-        await storage.projects.update_project(project.developer_id, "proj_?", ProjectChanges(name="X"), seed.now)
-        is None
-    )
-    assert await storage.projects.read_project(project.id) == project
-
-
-async def test_update_project_removing_the_webhook_ends_its_due_deliveries(storage: Storage, seed: "Seed") -> None:
-    """A URL that is set again later does not get what happened before; other projects keep theirs."""
-    ada = await seed.developer()
-    project = await seed.project(ada, webhook_url="https://example.com/")
-    other = await seed.project(ada, webhook_url="https://example.com/")
-    await seed.due_event(project)
-    kept = await seed.due_event(other)
-    await storage.projects.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), seed.now)
-    await storage.projects.update_project(
-        ada.id, project.id, ProjectChanges(webhook_url="https://example.org/"), seed.now
-    )
-    due = await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10)
-    assert [delivery.event for delivery in due] == [kept]
-
-
-async def test_regenerate_secrets_kills_the_old_key_at_once(
-    storage: Storage, other_node: Storage, seed: "Seed"
-) -> None:
+async def test_regenerate_secrets_kills_the_old_key_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """From the return on, every node knows the new key only; sessions that are consumed get the new secret."""
     project = await seed.project()
     session = await seed.confirmed(project)
@@ -180,19 +144,11 @@ async def test_regenerate_secrets_kills_the_old_key_at_once(
     assert await other_node.projects.read_project_by_secret_key(seed.key_hash(project)) is None
     expected = replace(project, secret_key_preview="sk_n", encrypted_webhook_secret=b"new seal")
     assert await other_node.projects.read_project_by_secret_key(b"n" * 32) == expected
-    consumed = await other_node.sessions.consume_session(session.key, seed.now)
-    assert consumed is not None
+    consumed = present(await other_node.sessions.consume_session(session.key, seed.now))
     assert consumed.webhook_secrets == EncryptedWebhookSecrets(b"new seal")
 
 
-async def test_regenerate_secrets_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
-    """Another developer can rotate nothing."""
-    project, bob = await seed.project(), await seed.developer()
-    assert not await storage.projects.regenerate_secrets(bob.id, project.id, b"n" * 32, "sk_n", b"s")
-    assert await storage.projects.read_project_by_secret_key(seed.key_hash(project)) == project
-
-
-async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, seed: "Seed") -> None:
+async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, seed: Seed) -> None:
     """Project, key, sessions in every state, events: nothing is found, nothing can be moved, nothing is sent."""
     ada = await seed.developer()
     project = await seed.project(ada, webhook_url="https://example.com/")
@@ -215,26 +171,8 @@ async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, s
     assert not await storage.projects.delete_project(ada.id, project.id)
 
 
-async def test_the_purge_takes_a_projects_users_out(storage: Storage, seed: "Seed") -> None:
-    """Once all is erased, the developer's distinct users are those of the projects that exist."""
-    project = await seed.project()
-    await seed.confirmed(project)
-    await storage.projects.delete_project(project.developer_id, project.id)
-    while await storage.projects.purge_deleted_projects(10):
-        pass
-    users = await storage.counts.read_daily_users(project.developer_id, 0)
-    assert sum(day.latest_users for day in users) == 0
-
-
-async def test_delete_project_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
-    """Another developer deletes nothing."""
-    project, bob = await seed.project(), await seed.developer()
-    assert not await storage.projects.delete_project(bob.id, project.id)
-    assert await storage.projects.read_project(project.id) == project
-
-
 async def test_delete_project_beats_a_tap_or_the_tap_beats_it(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """A Confirm and a deletion at the same instant on two nodes: never a confirmed session of no project."""
     for _ in range(5):
@@ -245,13 +183,12 @@ async def test_delete_project_beats_a_tap_or_the_tap_beats_it(
             other_node.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project)),
         )
         assert await storage.sessions.read_session(session.key) is None
-    while await storage.projects.purge_deleted_projects(100):
-        pass
+    await seed.purge_projects(100)
     assert await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10) == []
 
 
 async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """Many small batches, by two nodes in turn; a living project of the same people keeps every figure."""
     ada = await seed.developer()
@@ -279,21 +216,7 @@ async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
     assert {session.id: session.status for session in found} == statuses
 
 
-async def test_purge_deleted_projects_goes_on_with_the_next_one(storage: Storage, seed: "Seed") -> None:
-    """Several deleted projects are all erased in the end, expired sessions of theirs too."""
-    projects = [await seed.project() for _ in range(3)]
-    for project in projects:
-        await seed.session(project)
-        await storage.projects.delete_project(project.developer_id, project.id)
-    await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 2, expired_event)
-    rounds = 0
-    while await storage.projects.purge_deleted_projects(500):
-        rounds += 1
-    assert rounds == 6  # For each: once to erase what it left, once to forget it.
-    assert await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 10, expired_event) == 0
-
-
-async def test_count_projects_counts_a_developers_own(storage: Storage, seed: "Seed") -> None:
+async def test_count_projects_counts_a_developers_own(storage: Storage, seed: Seed) -> None:
     """A deleted one counts no more, and nobody has none."""
     ada, bob = await seed.developer(), await seed.developer()
     first, _, _ = await seed.project(ada), await seed.project(ada), await seed.project(bob)
@@ -303,7 +226,7 @@ async def test_count_projects_counts_a_developers_own(storage: Storage, seed: "S
     assert [await storage.projects.count_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [0, 0]
 
 
-async def test_name_projects_lists_a_developers_own(storage: Storage, seed: "Seed") -> None:
+async def test_name_projects_lists_a_developers_own(storage: Storage, seed: Seed) -> None:
     """Oldest first, ids and names."""
     ada = await seed.developer()
     late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
@@ -312,7 +235,7 @@ async def test_name_projects_lists_a_developers_own(storage: Storage, seed: "See
     assert [await storage.projects.name_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [[], []]
 
 
-async def test_read_projects_returns_those_asked_for(storage: Storage, seed: "Seed") -> None:
+async def test_read_projects_returns_those_asked_for(storage: Storage, seed: Seed) -> None:
     """Oldest first with their counts, in whichever order they are asked for; another developer's are left out."""
     ada = await seed.developer()
     late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]

@@ -1,11 +1,10 @@
 """Conformance: sessions that are confirmed only with a return code."""
 
-import asyncio
 from dataclasses import astuple, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import expired_event
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
@@ -15,14 +14,11 @@ from taproof.core.sessions import FoundState, NewSession, Refused, ReturningUser
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import Replacement
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
-
 USER = "1001"
 CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 
 
-async def opened(storage: Storage, seed: "Seed", project: Project, *, required: bool = True) -> NewSession:
+async def opened(storage: Storage, seed: Seed, project: Project, *, required: bool = True) -> NewSession:
     policy = ProjectChanges(same_device="require" if required else "offer", allowed_origins=("https://a.example",))
     assert await storage.projects.update_project(project.developer_id, project.id, policy, seed.now)
     new = replace(seed.new_session(project), code_challenge=CODE, return_url="https://a.example/", context="{}")
@@ -31,16 +27,14 @@ async def opened(storage: Storage, seed: "Seed", project: Project, *, required: 
     return new
 
 
-async def returning(storage: Storage, seed: "Seed", project: Project) -> NewSession:
+async def returning(storage: Storage, seed: Seed, project: Project) -> NewSession:
     new = await opened(storage, seed, project)
     assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, None)
     return new
 
 
 async def session_of(storage: Storage, new: NewSession) -> Session:
-    session = await storage.sessions.read_session(new.key)
-    assert session is not None
-    return session
+    return present(await storage.sessions.read_session(new.key))
 
 
 async def page_of(storage: Storage, new: NewSession) -> str | None:
@@ -50,7 +44,7 @@ async def page_of(storage: Storage, new: NewSession) -> str | None:
 
 
 async def test_await_return_keeps_a_session_pending_without_an_identity(
-    storage: Storage, other_node: Storage, seed: "Seed"
+    storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
     """No reader sees the account; nothing is counted or sent; five minutes begin. A second call changes nothing."""
     project = await seed.project(webhook_url="https://example.com/")
@@ -72,7 +66,7 @@ async def test_await_return_keeps_a_session_pending_without_an_identity(
     assert await storage.deliveries.claim_deliveries(now, now + 1, 5) == []
 
 
-async def test_await_return_is_only_for_sessions_that_require_it(storage: Storage, seed: "Seed") -> None:
+async def test_await_return_is_only_for_sessions_that_require_it(storage: Storage, seed: Seed) -> None:
     """And `confirm_session` is only for the others: no path confirms without the code."""
     project = await seed.project()
     required, offered = [await opened(storage, seed, project, required=each) for each in (True, False)]
@@ -83,20 +77,17 @@ async def test_await_return_is_only_for_sessions_that_require_it(storage: Storag
     assert await page_of(storage, offered) is None
 
 
-async def test_await_return_stores_a_phone_number_only_if_the_project_collects_it(
-    storage: Storage, seed: "Seed"
-) -> None:
+async def test_await_return_stores_a_phone_number_only_if_the_project_collects_it(storage: Storage, seed: Seed) -> None:
     """As `confirm_session` does."""
     for collects in (False, True):
         project = await seed.project(collect_phone=collects)
         new = await opened(storage, seed, project)
         assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")
-        user = await storage.sessions.read_returning_user(new.key, CODE)
-        assert user is not None
+        user = present(await storage.sessions.read_returning_user(new.key, CODE))
         assert user.encrypted_phone == (b"encrypted" if collects else None)
 
 
-async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Storage, seed: "Seed") -> None:
+async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Storage, seed: Seed) -> None:
     """Only for the owner, and only while the session waits for its code."""
     project = await seed.project()
     new = await opened(storage, seed, project)
@@ -112,7 +103,7 @@ async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Stor
     assert await storage.sessions.read_returning_user(new.key, OTHER_CODE) is not None
 
 
-async def test_read_returning_user_asks_for_the_code(storage: Storage, seed: "Seed") -> None:
+async def test_read_returning_user_asks_for_the_code(storage: Storage, seed: Seed) -> None:
     """Without the right hash, nobody learns who confirmed; afterwards `read_session` names them."""
     project = await seed.project(collect_phone=True)
     new = await opened(storage, seed, project)
@@ -125,20 +116,17 @@ async def test_read_returning_user_asks_for_the_code(storage: Storage, seed: "Se
     assert await storage.sessions.read_returning_user(new.key, CODE) is None
 
 
-async def test_return_session_confirms_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_return_session_confirms_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of twelve calls on two nodes one succeeds: one count, one user, one event, and the session can be consumed."""
     project = await seed.project(webhook_url="https://example.com/")
     new = await returning(storage, seed, project)
-    user = await storage.sessions.read_returning_user(new.key, CODE)
-    assert user is not None
+    user = present(await storage.sessions.read_returning_user(new.key, CODE))
     assert not await storage.sessions.return_session(new.key, OTHER_CODE, user, seed.now, seed.event(project))
     assert await storage.sessions.consume_session(new.key, seed.now) is None
     now = seed.now + RETURN_LIFETIME - 1
-    won = await asyncio.gather(
-        *(
-            (storage, other_node)[number % 2].sessions.return_session(new.key, CODE, user, now, seed.event(project))
-            for number in range(12)
-        )
+    won = await at_once(
+        *(12, lambda node, _: node.sessions.return_session(new.key, CODE, user, now, seed.event(project))),
+        *(storage, other_node),
     )
     assert won.count(True) == 1
     seen = await session_of(storage, new)
@@ -147,37 +135,32 @@ async def test_return_session_confirms_once(storage: Storage, other_node: Storag
     (counts,) = await storage.counts.read_daily_counts([project.id], 0)
     assert (counts.confirmed, counts.unique_users, counts.latest_users) == (1, 1, 1)
     assert len(await storage.deliveries.claim_deliveries(now, now + 1, 5)) == 1
-    consumed = await storage.sessions.consume_session(new.key, now)
-    assert consumed is not None
+    consumed = present(await storage.sessions.consume_session(new.key, now))
     assert (consumed.identity, consumed.confirmed_at) == (seed.identity(USER), now)
-    polled = await storage.sessions.poll_session(new.key)
-    assert polled is not None
+    polled = present(await storage.sessions.poll_session(new.key))
     assert (polled.return_required, polled.return_hash) == (True, CODE)
 
 
-async def test_return_session_keeps_a_phone_number_that_was_encrypted_again(storage: Storage, seed: "Seed") -> None:
+async def test_return_session_keeps_a_phone_number_that_was_encrypted_again(storage: Storage, seed: Seed) -> None:
     """The master key may rotate between `read_returning_user` and `return_session`."""
     project = await seed.project(collect_phone=True)
     new = await opened(storage, seed, project)
     assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"old key")
-    user = await storage.sessions.read_returning_user(new.key, CODE)
-    assert user is not None
+    user = present(await storage.sessions.read_returning_user(new.key, CODE))
     replaced = Replacement(new.key, b"old key", b"new key")
     assert await storage.encrypted_values.replace_encrypted_values("phone", [replaced]) == 1
     assert await storage.sessions.return_session(new.key, CODE, user, seed.now, seed.event(project))
-    consumed = await storage.sessions.consume_session(new.key, seed.now)
-    assert consumed is not None
+    consumed = present(await storage.sessions.consume_session(new.key, seed.now))
     assert (consumed.identity, consumed.encrypted_phone) == (seed.identity(USER), b"new key")
 
 
 @pytest.mark.parametrize("end", ["cancelled", "withdrawn", "reported", "expired"])
-async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, seed: "Seed", end: str) -> None:
+async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, seed: Seed, end: str) -> None:
     """Cancel, "This wasn't me" and the end of the time erase all that Confirm stored; the code is then of no use."""
     project = await seed.project(collect_phone=True)
     new = await opened(storage, seed, project)
     assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")
-    user = await storage.sessions.read_returning_user(new.key, CODE)
-    assert user is not None
+    user = present(await storage.sessions.read_returning_user(new.key, CODE))
     now = seed.now + 1
     if end == "cancelled":
         assert await storage.sessions.cancel_session(new.key, USER, now, seed.event(project, "auth.cancelled"))
@@ -193,8 +176,7 @@ async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, s
     assert seen.status == ("expired" if end == "expired" else "cancelled")
     assert (seen.identity, seen.confirmed_at, seen.encrypted_phone) == (None, None, None)
     assert await page_of(storage, new) is None
-    polled = await storage.sessions.poll_session(new.key)
-    assert polled is not None
+    polled = present(await storage.sessions.poll_session(new.key))
     assert (polled.encrypted_phone, polled.return_hash) == (None, None)
     assert not await storage.sessions.return_session(new.key, CODE, user, seed.now, seed.event(project))
     (counts,) = await storage.counts.read_daily_counts([project.id], 0)
@@ -202,18 +184,17 @@ async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, s
     assert await storage.sessions.list_sign_ins(USER, 0, 5, now) == []
 
 
-async def test_a_report_of_a_confirmed_session_keeps_its_identity(storage: Storage, seed: "Seed") -> None:
+async def test_a_report_of_a_confirmed_session_keeps_its_identity(storage: Storage, seed: Seed) -> None:
     """Only what waits for a code is erased: a report of a sign-in must name who signed in."""
     project = await seed.project()
     new = await returning(storage, seed, project)
-    user = await storage.sessions.read_returning_user(new.key, CODE)
-    assert user is not None
+    user = present(await storage.sessions.read_returning_user(new.key, CODE))
     assert await storage.sessions.return_session(new.key, CODE, user, seed.now, seed.event(project))
     assert await seed.report(new.key, USER, seed.now) == "used"
     assert (await session_of(storage, new)).identity == seed.identity(USER)
 
 
-async def test_lists_know_the_deadline_of_each_session(storage: Storage, seed: "Seed") -> None:
+async def test_lists_know_the_deadline_of_each_session(storage: Storage, seed: Seed) -> None:
     """A session that waits for its code may expire before or after others of its age."""
     project = await seed.project()
     soon = await returning(storage, seed, project)

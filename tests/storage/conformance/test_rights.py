@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.databases import NOW
@@ -25,29 +26,10 @@ def sign_in_id(at: int) -> str:
     return new_session_id(at, lambda count: b"\xff" * count)
 
 
-async def token_of(storage: Storage, seed: Seed, developer: Developer, sign_in: str | None) -> AccessToken:
-    """Store an access token that comes from a sign-in."""
-    token = AccessToken(seed.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", NOW, sign_in=sign_in)
-    assert await storage.credentials.create_access_token(token, hashlib.sha256(token.id.encode()).digest())
-    return token
-
-
-async def invitation_of(storage: Storage, seed: Seed, inviter: Developer, sign_in: str, email: str) -> Invitation:
+async def invitation_of(seed: Seed, inviter: Developer, sign_in: str, email: str) -> Invitation:
     """Store an invitation that a developer made by a sign-in."""
-    invitation = Invitation(
-        seed.name("invite"),
-        email,
-        "free",
-        is_owner=False,
-        developer_id=None,
-        invited_by=inviter.email,
-        created_at=NOW,
-        expires_at=NOW + DAY,
-        inviter_id=inviter.id,
-        sign_in=sign_in,
-    )
-    await storage.developers.create_invitation(invitation, hashlib.sha256(invitation.id.encode()).digest())
-    return invitation
+    by: dict[str, Any] = {"invited_by": inviter.email, "inviter_id": inviter.id, "sign_in": sign_in}
+    return (await seed.invitation(email, plan="free", **by))[0]
 
 
 async def accept(storage: Storage, seed: Seed, invitation: Invitation, messenger_id: str) -> Developer:
@@ -64,17 +46,17 @@ async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: Seed) ->
     """Console sessions, tokens of this and of later sign-ins, its invitations, and those who came by them; no more."""
     ada, bob = await seed.developer("ada@example.com"), await seed.developer("bob@example.com")
     earlier, reported, later = (sign_in_id(at) for at in (NOW - 1, NOW, NOW + 1))
-    kept = [await token_of(storage, seed, ada, sign_in) for sign_in in (None, earlier)]
-    ended_tokens = [await token_of(storage, seed, ada, sign_in) for sign_in in (reported, later)]
-    bobs = await token_of(storage, seed, bob, reported)
+    kept = [(await seed.access_token(ada, sign_in=sign_in))[0] for sign_in in (None, earlier)]
+    ended_tokens = [(await seed.access_token(ada, sign_in=sign_in))[0] for sign_in in (reported, later)]
+    bobs = (await seed.access_token(bob, sign_in=reported))[0]
     session, cookie = await seed.console_session(ada)
     _, bobs_cookie = await seed.console_session(bob)
-    waiting = await invitation_of(storage, seed, ada, reported, "waiting@example.com")
-    other = await invitation_of(storage, seed, ada, later, "other@example.com")
-    taken = await invitation_of(storage, seed, ada, reported, "eve@example.com")
+    waiting = await invitation_of(seed, ada, reported, "waiting@example.com")
+    other = await invitation_of(seed, ada, later, "other@example.com")
+    taken = await invitation_of(seed, ada, reported, "eve@example.com")
     eve = await accept(storage, seed, taken, "2002")
-    further = await invitation_of(storage, seed, eve, sign_in_id(NOW - 2), "mallory@example.com")
-    eves = await token_of(storage, seed, eve, None)
+    further = await invitation_of(seed, eve, sign_in_id(NOW - 2), "mallory@example.com")
+    eves = (await seed.access_token(eve, sign_in=None))[0]
     seen: list[EndedRights] = []
 
     def describe(ended: EndedRights) -> list[AuditEntry]:
@@ -103,8 +85,8 @@ async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: Seed) ->
 async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, seed: Seed) -> None:
     """Developers whom a removed developer invited derive from the sign-in by which that developer was invited."""
     ada = await seed.developer("ada@example.com")
-    eve = await accept(storage, seed, await invitation_of(storage, seed, ada, sign_in_id(NOW), "eve@example.com"), "2")
-    invitation = await invitation_of(storage, seed, eve, sign_in_id(NOW + 1), "mallory@example.com")
+    eve = await accept(storage, seed, await invitation_of(seed, ada, sign_in_id(NOW), "eve@example.com"), "2")
+    invitation = await invitation_of(seed, eve, sign_in_id(NOW + 1), "mallory@example.com")
     mallory = await accept(storage, seed, invitation, "3")
     assert await storage.developers.remove_developer(eve.id, NOW, describe=lambda _: []) is not None
     ended = await storage.developers.end_sign_in(ada.id, sign_in_id(NOW), describe=lambda _: [])
@@ -115,7 +97,7 @@ async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage,
     """What ends and the entries that tell of it are one transaction."""
     ada = await seed.developer()
     sign_in = sign_in_id(NOW)
-    token = await token_of(storage, seed, ada, sign_in)
+    token = (await seed.access_token(ada, sign_in=sign_in))[0]
 
     def fails(_: EndedRights) -> list[AuditEntry]:
         raise ArithmeticError

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.databases import NOW, expired_event
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.contract.project import ProjectEvent
 from taproof.core.clock import DAY, MINUTE
@@ -151,11 +151,8 @@ async def test_open_session_has_one_owner(storage: Storage, other_node: Storage,
     """Twelve accounts open one link at once on two nodes: one owns it, and it counts as opened once."""
     project = await seed.project()
     new = await seed.session(project)
-    won = await asyncio.gather(
-        *(
-            (storage, other_node)[number % 2].sessions.open_session(new.key, f"{number}", seed.now)
-            for number in range(12)
-        )
+    won = await at_once(
+        12, lambda node, number: node.sessions.open_session(new.key, f"{number}", seed.now), storage, other_node
     )
     assert won.count(True) == 1
     seen = present(await storage.sessions.read_session(new.key))
@@ -192,9 +189,7 @@ async def test_consume_session_gives_the_identity_to_one_caller(
     """Sixteen readers on two nodes: one gets it, and what it gets is whole."""
     project = await seed.project()
     new = await seed.confirmed(project)
-    results = await asyncio.gather(
-        *(store.sessions.consume_session(new.key, seed.now) for store in (storage, other_node) for _ in range(8))
-    )
+    results = await at_once(16, lambda node, _: node.sessions.consume_session(new.key, seed.now), storage, other_node)
     expected = ConsumedSession(project.id, seed.identity("1001"), seed.now, project.webhook_secrets, seed.now, new.id)
     assert [result for result in results if result is not None] == [expected]
     assert (await storage.counts.read_daily_counts([project.id], 0))[0].used == 1
@@ -203,11 +198,8 @@ async def test_consume_session_gives_the_identity_to_one_caller(
 async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: Seed) -> None:
     """Pending, opened, cancelled, expired, used and unknown sessions give nothing and stay as they are."""
     project = await seed.project()
-    cancelled, expired, used = (
-        await seed.opened(project),
-        await seed.opened(project, at=0),
-        await seed.confirmed(project),
-    )
+    cancelled, expired = await seed.opened(project), await seed.opened(project, at=0)
+    used = await seed.confirmed(project)
     await storage.sessions.cancel_session(cancelled.key, "1001", seed.now, seed.event(project))
     await storage.sessions.expire_sessions(seed.now, 10, expired_event)
     await storage.sessions.consume_session(used.key, seed.now)

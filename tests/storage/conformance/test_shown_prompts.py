@@ -1,22 +1,18 @@
 """Conformance: the messages that show sessions, and cancellation by the application, which ends them."""
 
 import asyncio
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import NOW
+from tests.storage.seed import Seed, present
 
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.projects import ProjectChanges
 from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
-from taproof.core.sessions import Hint, NewSession, SessionKey
+from taproof.core.sessions import Hint, NewSession, Refused, SessionKey
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 BOT = 7_000_000_001
 LEASE = NOW + MINUTE
@@ -36,18 +32,13 @@ async def status_of(storage: Storage, key: SessionKey) -> SignInStatus | None:
     return None if found is None else found.status
 
 
-# ---- withdraw_session
-
-
 @pytest.mark.parametrize("is_opened", [False, True])
-async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: "Seed", *, is_opened: bool) -> None:
+async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: Seed, *, is_opened: bool) -> None:
     """Once, with its time and count, without an event, whether or not somebody has opened it."""
     project = await seed.project(webhook_url="https://example.com/")
     new = await (seed.opened(project) if is_opened else seed.session(project))
-    assert await storage.sessions.withdraw_session(new.key, NOW + 1)
-    assert not await storage.sessions.withdraw_session(new.key, NOW + 2)
-    session = await storage.sessions.read_session(new.key)
-    assert session is not None
+    assert [await storage.sessions.withdraw_session(new.key, NOW + at) for at in (1, 2)] == [True, False]
+    session = present(await storage.sessions.read_session(new.key))
     assert (session.status, session.cancelled_at, session.withdrawn) == ("cancelled", NOW + 1, True)
     assert (session.identity, session.confirmed_at) == (None, None)
     assert session.prompt is not None
@@ -59,7 +50,7 @@ async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: "S
     assert not await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
 
 
-async def test_withdraw_session_changes_no_other_state(storage: Storage, seed: "Seed") -> None:
+async def test_withdraw_session_changes_no_other_state(storage: Storage, seed: Seed) -> None:
     """A session that is confirmed, used, cancelled by the user, expired or unknown stays as it is."""
     project = await seed.project()
     confirmed, used, cancelled = (
@@ -71,22 +62,22 @@ async def test_withdraw_session_changes_no_other_state(storage: Storage, seed: "
     await storage.sessions.cancel_session(cancelled.key, "1001", NOW, seed.event(project))
     late = await seed.session(project)
     gone = await seed.session(doomed := await seed.project())
-    await storage.projects.delete_project(doomed.developer_id, doomed.id)
+    await seed.delete(doomed)
     keys = [confirmed.key, used.key, cancelled.key, gone.key, SessionKey(confirmed.key.day, b"?" * 32)]
     assert not any(await asyncio.gather(*(storage.sessions.withdraw_session(key, NOW) for key in keys)))
     assert not await storage.sessions.withdraw_session(late.key, late.expires_at)
     assert await storage.sessions.withdraw_session(late.key, late.expires_at - 1)
-    session = await storage.sessions.read_session(cancelled.key)
-    assert session is not None
+    session = present(await storage.sessions.read_session(cancelled.key))
     assert not session.withdrawn
 
 
-async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """At the same instant on two nodes: one outcome for each session, counted once, and an event only of the user's."""
     project = await seed.project(webhook_url="https://example.com/")
     sessions = [await seed.opened(project, f"{number}") for number in range(30)]
 
     async def race(number: int, session: NewSession) -> list[bool]:
+        """Tell which calls changed the session. A refusal of the user's names the state that was there first."""
         one, two = (storage, other_node) if number % 2 else (other_node, storage)
         user = f"{number}"
         outcomes = await asyncio.gather(
@@ -95,6 +86,8 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
             one.sessions.cancel_session(session.key, user, NOW, seed.event(project, "auth.cancelled")),
             two.sessions.withdraw_session(session.key, NOW),
         )
+        status = await status_of(one, session.key)
+        assert {each.found and each.found.status for each in outcomes if isinstance(each, Refused)} <= {status}
         return list(map(bool, outcomes))
 
     won = await asyncio.gather(*(race(number, session) for number, session in enumerate(sessions)))
@@ -106,10 +99,7 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
     assert len(events) == sum(each[1] + each[2] for each in won)
 
 
-# ---- record_prompt, and what becomes of it
-
-
-async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: "Seed") -> None:
+async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: Seed) -> None:
     """Only of the session's owner; the answer is the hint. Two nodes at once leave one row."""
     project = await seed.project()
     new = await seed.session(project)
@@ -124,9 +114,7 @@ async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: "S
     assert await storage.prompts.claim_ended_prompts(NOW, LEASE, 10) == [EndedPrompt(prompt_of(new, 8), LEASE)]
 
 
-async def test_record_prompt_at_the_instant_of_a_withdrawal(
-    storage: Storage, other_node: Storage, seed: "Seed"
-) -> None:
+async def test_record_prompt_at_the_instant_of_a_withdrawal(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Whichever comes first, the message must be edited: no prompt of a withdrawn session is left with its buttons."""
     project = await seed.project()
     sessions = [await seed.opened(project) for _ in range(40)]
@@ -138,7 +126,7 @@ async def test_record_prompt_at_the_instant_of_a_withdrawal(
     assert {each.prompt.key for each in claimed} == {each.key for each in sessions}
 
 
-async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """All pending sessions of this user and bot, and no others, get the hint; each gets its earlier one back."""
     project = await seed.project()
     opened, choosing, decided = [await seed.opened(project) for _ in range(3)]
@@ -158,7 +146,7 @@ async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, 
     assert await storage.prompts.record_prompt(prompt_of(opened)) == "unreachable"
 
 
-async def test_mark_reachable_restores_the_hints(storage: Storage, seed: "Seed") -> None:
+async def test_mark_reachable_restores_the_hints(storage: Storage, seed: Seed) -> None:
     """Once each, as they were before the user blocked the bot; sessions that were decided meanwhile stay decided.
 
     A prompt that was never delivered waits for the user to open the link again.
@@ -178,7 +166,7 @@ async def test_mark_reachable_restores_the_hints(storage: Storage, seed: "Seed")
     assert await hints(storage, opened, asked) == ["opened", "phone_asked"]
 
 
-async def withdrawn(storage: Storage, seed: "Seed", count: int) -> list[NewSession]:
+async def withdrawn(storage: Storage, seed: Seed, count: int) -> list[NewSession]:
     project = await seed.project()
     sessions = [await seed.opened(project) for _ in range(count)]
     for each in sessions:
@@ -187,7 +175,7 @@ async def withdrawn(storage: Storage, seed: "Seed", count: int) -> list[NewSessi
     return sessions
 
 
-async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of many claims on two nodes each prompt goes to one; a claim lapses at its end. Others are not claimed."""
     await storage.prompts.record_prompt(prompt_of(await seed.opened(await seed.project())))
     sessions = await withdrawn(storage, seed, 12)
@@ -201,7 +189,7 @@ async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_nod
     assert len(await other_node.prompts.claim_ended_prompts(LEASE, LEASE + 1, 100)) == 12
 
 
-async def test_renew_prompt_begins_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_renew_prompt_begins_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Of taps on two nodes one begins; the same tap begins again until the message is recorded; a few renew at all."""
     new = await seed.opened(await seed.project())
     nodes = (storage, other_node)
@@ -231,7 +219,7 @@ async def test_renew_prompt_begins_once(storage: Storage, other_node: Storage, s
     assert await storage.prompts.renew_prompt(prompt_of(other, None), "tap", NOW, 3, 10) == Renewal("refused")
 
 
-async def test_find_message_of_one_bot_and_account(storage: Storage, seed: "Seed") -> None:
+async def test_find_message_of_one_bot_and_account(storage: Storage, seed: Seed) -> None:
     """Ids of messages are each bot's own; without a recorded message there is none."""
     new = await seed.opened(await seed.project())
     assert await storage.prompts.find_message(new.key, BOT, "1001") is None
@@ -240,7 +228,7 @@ async def test_find_message_of_one_bot_and_account(storage: Storage, seed: "Seed
     assert [await storage.prompts.find_message(new.key, *each) for each in asked] == [5, None, None]
 
 
-async def test_finish_prompt_needs_the_claim(storage: Storage, seed: "Seed") -> None:
+async def test_finish_prompt_needs_the_claim(storage: Storage, seed: Seed) -> None:
     """A process that was suspended for too long changes nothing."""
     await withdrawn(storage, seed, 1)
     (lost,) = await storage.prompts.claim_ended_prompts(NOW, NOW + 1, 1)
@@ -250,7 +238,7 @@ async def test_finish_prompt_needs_the_claim(storage: Storage, seed: "Seed") -> 
     assert await storage.prompts.claim_ended_prompts(LEASE, LEASE + 1, 1) == []
 
 
-async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: "Seed") -> None:
+async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: Seed) -> None:
     """From the given time on, by anybody, and not before."""
     await withdrawn(storage, seed, 1)
     (held,) = await storage.prompts.claim_ended_prompts(NOW, LEASE, 1)
@@ -260,14 +248,12 @@ async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: 
     assert len(await storage.prompts.claim_ended_prompts(NOW + 9, LEASE, 1)) == 1
 
 
-async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: "Seed") -> None:
+async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: Seed) -> None:
     """Confirm postpones the session's expiry. Its application may cancel it until then, and the message is edited."""
     project = await seed.project()
     policy = ProjectChanges(same_device="require", allowed_origins=("https://a.example",))
     assert await storage.projects.update_project(project.developer_id, project.id, policy, NOW)
-    new = replace(seed.new_session(project), code_challenge=b"c" * 32, return_url="https://a.example/")
-    assert await storage.sessions.create_session(new, public=True)
-    assert await storage.sessions.open_session(new.key, "1001", NOW)
+    new = await seed.opened(project, code_challenge=b"c" * 32, return_url="https://a.example/")
     await storage.prompts.record_prompt(prompt_of(new))
     confirmed_at = new.expires_at - 1
     assert await storage.sessions.await_return(new.key, seed.identity("1001"), confirmed_at, b"c" * 32)
@@ -277,7 +263,7 @@ async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Sto
     assert len(await storage.prompts.claim_ended_prompts(late, late + MINUTE, 10)) == 1
 
 
-async def test_purge_prompts_in_bounded_steps(storage: Storage, seed: "Seed") -> None:
+async def test_purge_prompts_in_bounded_steps(storage: Storage, seed: Seed) -> None:
     """A prompt goes when its session has expired; one that must still be edited goes an hour after its expiry."""
     await withdrawn(storage, seed, 3)
     opened = [await seed.opened(await seed.project()) for _ in range(5)]

@@ -1,17 +1,15 @@
 """Conformance: bot updates are claims; each is handled once."""
 
 import asyncio
-from typing import TYPE_CHECKING
+
+from tests.storage.seed import Seed
 
 from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 BOT = 7_000_000_001
 
 
-async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """An update that is delivered many times at once is handled once; the others are told to wait."""
     claims = await asyncio.gather(
         *(store.bots.claim_update(BOT, 1, seed.now, seed.now - 60) for store in (storage, other_node) for _ in range(6))
@@ -19,7 +17,7 @@ async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, oth
     assert sorted(claims) == ["claimed"] + ["in_progress"] * 11
 
 
-async def test_claim_update_knows_what_was_done(storage: Storage, seed: "Seed") -> None:
+async def test_claim_update_knows_what_was_done(storage: Storage, seed: Seed) -> None:
     """A finished update is done for ever; the same number of another bot is another update."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
     await storage.bots.finish_update(BOT, 1)
@@ -28,7 +26,7 @@ async def test_claim_update_knows_what_was_done(storage: Storage, seed: "Seed") 
     assert await storage.bots.claim_update(BOT, 2**53, seed.now, seed.now - 60) == "claimed"
 
 
-async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage, seed: "Seed") -> None:
+async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage, seed: Seed) -> None:
     """A claim that is as old as `stale_before` is free again, and only for one."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
     assert await storage.bots.claim_update(BOT, 1, seed.now + 59, seed.now - 1) == "in_progress"
@@ -36,7 +34,7 @@ async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage
     assert sorted(again) == ["claimed"] + ["in_progress"] * 4
 
 
-async def test_claim_update_renews_the_callers_own_claim(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_claim_update_renews_the_callers_own_claim(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """A claim that was renewed is as old as its renewal. A claim that another node has taken over is not renewed."""
     assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
     assert await storage.bots.claim_update(BOT, 1, seed.now + 40, seed.now) == "claimed"
@@ -47,9 +45,7 @@ async def test_claim_update_renews_the_callers_own_claim(storage: Storage, other
     assert await storage.bots.claim_update(BOT, 1, seed.now + 102, seed.now + 101) == "done"
 
 
-async def test_a_renewal_and_a_takeover_at_the_same_instant(
-    storage: Storage, other_node: Storage, seed: "Seed"
-) -> None:
+async def test_a_renewal_and_a_takeover_at_the_same_instant(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Exactly one of the two nodes has the update afterwards."""
     for number in range(20):
         await storage.bots.claim_update(BOT, number, seed.now, seed.now - 60)
@@ -59,13 +55,13 @@ async def test_a_renewal_and_a_takeover_at_the_same_instant(
         assert sorted(await asyncio.gather(*both)) == ["claimed", "in_progress"]
 
 
-async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, seed: "Seed") -> None:
+async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, seed: Seed) -> None:
     """It was purged meanwhile, or never claimed: nothing is made up."""
     await storage.bots.finish_update(BOT, 5)
     assert await storage.bots.claim_update(BOT, 5, seed.now, seed.now - 60) == "claimed"
 
 
-async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """An update whose handling failed can be claimed anew by anyone, once; one that is done stays done."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
     await storage.bots.release_update(BOT, 1, seed.now)
@@ -79,7 +75,7 @@ async def test_release_update_frees_the_claim_at_once(storage: Storage, other_no
     assert await storage.bots.claim_update(BOT, 2, seed.now, seed.now - 60) == "claimed"
 
 
-async def test_purge_updates_forgets_old_ones_in_steps(storage: Storage, seed: "Seed") -> None:
+async def test_purge_updates_forgets_old_ones_in_steps(storage: Storage, seed: Seed) -> None:
     """Never more than the limit, and nothing that was claimed at that time or later."""
     for number in range(10):
         await storage.bots.claim_update(BOT, number, seed.now + number, seed.now - 60)

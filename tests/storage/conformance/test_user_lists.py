@@ -4,11 +4,12 @@ import asyncio
 import random
 from collections import Counter, defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.databases import NOW
-from tests.storage.conformance.test_erasure import URL, erase_all, request_phone
+from tests.storage.conformance.test_erasure import URL, erase_all
+from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.counts import ProjectUser
@@ -22,9 +23,6 @@ from taproof.storage.protocol import Storage
 from taproof.storage.queries.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Row
 from taproof.storage.queries.rights import ADD_MEMBER
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
-
 COUNTERS = {"daily_counts", "daily_users"}
 
 
@@ -35,7 +33,7 @@ def user(messenger_id: str, first_at: int, last_at: int, sign_ins: int, reports:
     )
 
 
-async def test_list_users_by_last_sign_in(storage: Storage, seed: "Seed") -> None:
+async def test_list_users_by_last_sign_in(storage: Storage, seed: Seed) -> None:
     """Each user is listed once, with first and last sign-in, their number and the reports; pages do not overlap."""
     shop, other = await seed.project(), await seed.project()
     for name, at in (("1", 0), ("2", 1), ("1", DAY), ("1", DAY + 5), ("3", 1), ("2", 3)):
@@ -55,7 +53,7 @@ async def test_list_users_by_last_sign_in(storage: Storage, seed: "Seed") -> Non
     assert await storage.users.list_users("proj_\0", None, 9) == []
 
 
-async def test_list_users_after_a_late_confirm_of_an_earlier_day(storage: Storage, seed: "Seed") -> None:
+async def test_list_users_after_a_late_confirm_of_an_earlier_day(storage: Storage, seed: Seed) -> None:
     """A session that was opened before midnight belongs to the day before, and changes the user all the same."""
     shop = await seed.project()
     await seed.confirmed(shop, at=NOW + DAY)
@@ -64,7 +62,7 @@ async def test_list_users_after_a_late_confirm_of_an_earlier_day(storage: Storag
     assert (listed.messenger_id, listed.sign_ins) == ("1001", 2)
 
 
-async def test_list_users_counts_each_of_many_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_list_users_counts_each_of_many_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Two nodes confirm at the same instant, on two days: every sign-in is counted."""
     shop = await seed.project()
     opened = [await seed.opened(shop, str(number % 3), NOW + number % 2 * DAY) for number in range(24)]
@@ -78,9 +76,11 @@ async def test_list_users_counts_each_of_many_at_once(storage: Storage, other_no
     await asyncio.gather(*map(confirm, range(24)))
     listed = await storage.users.list_users(shop.id, None, 9)
     assert {each.messenger_id: each.sign_ins for each in listed} == {"0": 8, "1": 8, "2": 8}
+    users = await storage.counts.read_daily_users(shop.developer_id, 0)
+    assert [(row.unique_users, row.latest_users) for row in users] == [(3, 0), (3, 3)]
 
 
-async def test_read_user_of_a_project(storage: Storage, seed: "Seed") -> None:
+async def test_read_user_of_a_project(storage: Storage, seed: Seed) -> None:
     """As in the list; nobody who has not signed in to this project, or who was erased."""
     shop, game = await seed.project(), await seed.project()
     await seed.confirmed(shop)
@@ -129,7 +129,7 @@ async def exported(
     return {table: {tuple(row.values()) for row in rows} for table, rows in found.items() if rows}
 
 
-async def live(storage: Storage, seed: "Seed", projects: list[Any], draw: random.Random) -> None:
+async def live(storage: Storage, seed: Seed, projects: list[Any], draw: random.Random) -> None:
     """Let three users do something in some project on some day."""
     shop, name, at = draw.choice(projects), draw.choice(("1001", "2002", "3003")), NOW - draw.randrange(3) * DAY
     match draw.randrange(5):
@@ -143,14 +143,14 @@ async def live(storage: Storage, seed: "Seed", projects: list[Any], draw: random
         case _:
             opened = await seed.opened(shop, name, at)
             await storage.prompts.record_prompt(ShownPrompt(opened.key, 0, name, draw.randrange(99), "en"))
-            await request_phone(storage, opened, name)
+            await seed.asked_for_phone(opened, name)
             if draw.randrange(2):
                 event = seed.event(shop, "auth.cancelled", at)
                 await storage.sessions.cancel_session(opened.key, name, at, event)
 
 
 @pytest.mark.parametrize("number", range(4))
-async def test_export_sessions_and_person_as_erasing_removes_them(storage: Storage, seed: "Seed", number: int) -> None:
+async def test_export_sessions_and_person_as_erasing_removes_them(storage: Storage, seed: Seed, number: int) -> None:
     """An export contains every row that erasing removes, and no other: of one developer, then of all."""
     draw = random.Random(number)  # noqa: S311 — a test that can be repeated.
     ada, bob, eve = [await seed.developer() for _ in range(3)]
@@ -171,7 +171,7 @@ async def test_export_sessions_and_person_as_erasing_removes_them(storage: Stora
     assert await exported(storage, "1001", None) == {}
 
 
-async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: Storage, seed: "Seed") -> None:
+async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: Storage, seed: Seed) -> None:
     """The rows of one call belong together. Nobody else's session is in them, and nobody else gets them."""
     shop, other = await seed.project(webhook_url=URL), await seed.project()
     mine = await seed.confirmed(shop)
@@ -189,7 +189,7 @@ async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: St
         await export("dev_none", FIRST_KEY, 9)
 
 
-async def test_is_kept_until_it_is_erased(storage: Storage, seed: "Seed") -> None:
+async def test_is_kept_until_it_is_erased(storage: Storage, seed: Seed) -> None:
     """Only a session of this account counts."""
     shop = await seed.project()
     mine = await seed.confirmed(shop)
@@ -199,7 +199,7 @@ async def test_is_kept_until_it_is_erased(storage: Storage, seed: "Seed") -> Non
     assert not await storage.erasure.is_kept("1001", mine.key)
 
 
-async def test_export_rest_leaves_out_what_belongs_to_a_session(storage: Storage, seed: "Seed") -> None:
+async def test_export_rest_leaves_out_what_belongs_to_a_session(storage: Storage, seed: Seed) -> None:
     """Blocks belong to the user. Prompts and requests are here only if their session is gone."""
     shop, other = await seed.project(), await seed.project()
     for project in (shop, other):
@@ -212,7 +212,7 @@ async def test_export_rest_leaves_out_what_belongs_to_a_session(storage: Storage
     assert "blocks" not in await exported(storage, "1001", shop.developer_id)
 
 
-async def test_export_days_of_one_developer(storage: Storage, seed: "Seed") -> None:
+async def test_export_days_of_one_developer(storage: Storage, seed: Seed) -> None:
     """The days of the account in the projects that the developer may change, or in all."""
     shop, other = await seed.project(), await seed.project()
     for project in (shop, other):

@@ -48,9 +48,6 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             yield made
 
 
-# ---- what is moved
-
-
 _SQLITE_COLUMNS: Final = """SELECT name, type, "notnull" = 0 AND pk = 0 FROM pragma_table_info(?)"""
 
 
@@ -230,9 +227,6 @@ async def test_an_export_shows_one_moment(tmp_path: Path) -> None:
                 }
             assert during == before
             assert (await content(place))["sessions"] == []
-
-
-# ---- all or nothing
 
 
 async def test_only_an_empty_store_is_filled(place: Place) -> None:

@@ -1,55 +1,33 @@
 """Webhook events on PostgreSQL only: batches, deadlocks, plans, late attempts."""
 
 import asyncio
-import json
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
 from tests.postgres_server import execute
+from tests.storage.postgres.plans import explain
+from tests.storage.seed import Seed
 
 from taproof.contract.delivery import DeliveryState
 from taproof.core.clock import DAY, SECOND
-from taproof.core.deliveries import Delivery, PassedOver
+from taproof.core.deliveries import Delivery
 from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import ProjectChanges
 from taproof.storage.postgres import deliveries, transaction
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
 from taproof.storage.rows import attempt_values, columns, finish_values
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 LEASE = 30 * SECOND
 URL = "https://example.com/"
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
-@pytest.fixture
-async def other_node(dsn: str, postgres: PostgresStorage) -> AsyncIterator[PostgresStorage]:
-    store = await PostgresStorage.open(dsn, NOW)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, server_settings={"plan_cache_mode": "force_custom_plan"})
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
-    return new_seed(postgres)
-
-
-def finish_columns(*items: tuple[Delivery, DeliveryState], seed: "Seed") -> list[tuple[Any, ...]]:
+def finish_columns(*items: tuple[Delivery, DeliveryState], seed: Seed) -> list[tuple[Any, ...]]:
     """Return the values of `FINISH_ATTEMPTS`."""
     return columns(
         (*finish_values(each, attempt, state, NOW), *attempt_values(each.event.id, attempt)[1:], True)
@@ -58,10 +36,7 @@ def finish_columns(*items: tuple[Delivery, DeliveryState], seed: "Seed") -> list
     )
 
 
-# ---- batches
-
-
-async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresStorage, seed: "Seed") -> None:
+async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresStorage, seed: Seed) -> None:
     """The order of attempts in one batch is unknown, so a success counts."""
     projects = [await seed.project(webhook_url=URL) for _ in range(2)]
     for succeeding in (7, 3, 0, 9):
@@ -79,34 +54,11 @@ async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresSt
         assert failing == [None if number == succeeding % 2 else NOW for number in range(2)]
 
 
-async def test_an_attempt_that_fits_no_column_harms_no_neighbour(postgres: PostgresStorage, seed: "Seed") -> None:
-    """It is sent alone and fails. The others of its batch are recorded, and its event is due when the lease ends."""
-    project = await seed.project(webhook_url=URL)
-    for _ in range(3):
-        await seed.due_event(project)
-    held = await postgres.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)
-    bad = replace(seed.attempt(), duration=2**70)
-    outcomes = await asyncio.gather(
-        *(
-            postgres.deliveries.finish_attempt(each, bad if number == 1 else seed.attempt(), "delivered", NOW)
-            for number, each in enumerate(held)
-        ),
-        return_exceptions=True,
-    )
-    assert outcomes[::2] == [True, True]
-    assert isinstance(outcomes[1], asyncpg.DataError | ValueError)
-    (again,) = await postgres.deliveries.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
-    assert again.event == held[1].event
-
-
-# ---- several nodes
-
-
 async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
     postgres: PostgresStorage,
     other_node: PostgresStorage,
     dsn: str,
-    seed: "Seed",
+    seed: Seed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Finishing, releasing, resending, turning off, changing the URL and erasing never cause a deadlock."""
@@ -163,7 +115,7 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
 
 
 async def test_an_attempt_that_outlives_its_project_leaves_nothing(
-    postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: "Seed"
+    postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: Seed
 ) -> None:
     """If another node records an attempt while the project is erased, nothing of it is left."""
     project = await seed.project(webhook_url=URL)
@@ -172,19 +124,17 @@ async def test_an_attempt_that_outlives_its_project_leaves_nothing(
         values = finish_columns((delivery, "failed"), seed=seed)
         assert len(await connection.fetch(deliveries.FINISH_ATTEMPTS, *values)) == 1
         assert await postgres.projects.delete_project(project.developer_id, project.id)
-        while await postgres.projects.purge_deleted_projects(10):
-            pass
+        await seed.purge_projects()
     tables = ("webhook_events", "webhook_attempts", "webhook_endpoints", "deleted_projects")
     counts = [f"SELECT COUNT(*) FROM {table}" for table in tables]  # noqa: S608 — constants.
     assert execute(dsn, *counts).split() == ["1"] * 4
     execute(dsn, "UPDATE deleted_projects SET deleted_at = deleted_at - INTERVAL '61 seconds'")
-    while await postgres.projects.purge_deleted_projects(10):
-        pass
+    await seed.purge_projects()
     assert execute(dsn, *counts).split() == ["0"] * 4
 
 
 async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
-    postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: "Seed"
+    postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: Seed
 ) -> None:
     """A deletion that waited for the event does not see the new attempt; the schema erases it."""
     project = await seed.project(webhook_url=URL)
@@ -202,21 +152,10 @@ async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
     assert execute(dsn, "SELECT COUNT(*) FROM webhook_attempts").strip() == "0"
 
 
-# ---- plans
-
-
-def rows_read(plan: dict[str, Any]) -> float:
-    """Return how many events the scans of a plan have looked at."""
-    read = sum(rows_read(each) for each in plan.get("Plans", ()))
-    if plan.get("Relation Name") == "webhook_events" and plan["Node Type"].endswith("Scan"):
-        read += (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
-    return read
-
-
 @new_postgres
 @pytest.mark.parametrize("statistics", ["none", "of a quiet hour"])
 async def test_statements_read_the_events_that_they_need(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
     """The events are found by an index, in its order, regardless of their number and of the statistics."""
     project = await seed.project(webhook_url=URL)
@@ -240,30 +179,11 @@ async def test_statements_read_the_events_that_they_need(
         (deliveries.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
         (transaction.END_DELIVERIES, (NOW, project.id, 256)),
     ):
-        undone = connection.transaction()
-        await undone.start()
-        if statement in {deliveries.CLAIM_DELIVERIES, transaction.END_DELIVERIES}:
-            await connection.execute(transaction.NO_SORT)
+        before = transaction.NO_SORT if statement in {deliveries.CLAIM_DELIVERIES, transaction.END_DELIVERIES} else ""
         if statement == transaction.END_DELIVERIES:
-            await connection.execute("UPDATE projects SET webhook_url = ''")
-        (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
-        await undone.rollback()
-        assert 256 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 4 * 256, statement
+            before += "; UPDATE projects SET webhook_url = ''"
+        read, plan = await explain(connection, statement, *values, of=("webhook_events",), before=before)
+        assert 256 <= read <= 4 * 256, plan
 
 
 # ---- values
-
-
-async def test_text_with_a_nul_finds_no_delivery(postgres: PostgresStorage, seed: "Seed") -> None:
-    """PostgreSQL refuses such text and SQLite finds nothing; callers see the same result."""
-    project = await seed.project(webhook_url=URL)
-    event = await seed.due_event(project)
-    assert await postgres.deliveries.list_deliveries(f"{project.id}\0", None, None, None, 5) == []
-    assert await postgres.deliveries.list_deliveries(project.id, None, None, PageCursor(NOW, "\0"), 5) == []
-    assert await postgres.deliveries.read_delivery(project.developer_id, f"{event.id}\0") is None
-    assert not await postgres.deliveries.resend_delivery(project.developer_id, f"{event.id}\0", NOW)
-    assert not await postgres.projects.rotate_webhook_secret(
-        project.developer_id, f"{project.id}\0", b"\0", NOW, NOW + 1
-    )
-    assert not await postgres.projects.promote_webhook_secret(project.developer_id, f"{project.id}\0", NOW)
-    assert len(await postgres.deliveries.claim_deliveries(NOW, NOW + LEASE, 5, PassedOver([f"{project.id}\0"]))) == 1

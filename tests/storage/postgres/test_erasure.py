@@ -1,21 +1,15 @@
 """The plans of an export and an erasure on PostgreSQL: they read one user's sessions, and nobody else's."""
 
-import json
-from typing import TYPE_CHECKING
-
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
-from tests.storage.postgres.test_users import rows_read
+from tests.storage.postgres.plans import explain
+from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY
-from taproof.storage.postgres import database
 from taproof.storage.postgres.erasure import EXPORT_SESSIONS
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.queries.erasure import FIND_PROJECT, FIND_PROJECT_OF_DEVELOPER, FIND_SESSIONS
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 pytestmark = new_postgres
 TODAY = NOW // DAY
@@ -30,13 +24,11 @@ FROM generate_series($2::INTEGER, $3::INTEGER) AS d, generate_series(1, 1000) AS
 
 @pytest.mark.parametrize("statistics", ["none", "current"])
 async def test_one_user_is_found_by_an_index(
-    dsn: str, postgres: PostgresStorage, new_seed: "type[Seed]", statistics: str
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
     """A page costs its own rows and a look at each day, however many sessions others and the account elsewhere have."""
-    seed = new_seed(postgres)
     mine, others = await seed.project(), await seed.project()
     await postgres.sessions.prepare_days(TODAY - DAYS, TODAY)
-    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS)
     for day in range(TODAY - DAYS, TODAY + 1):
         await connection.execute(f"ALTER TABLE sessions_{day} SET (autovacuum_enabled = off)")
     await connection.execute(FILL, others.id, TODAY - DAYS, TODAY)
@@ -54,8 +46,7 @@ async def test_one_user_is_found_by_an_index(
         (EXPORT_SESSIONS, ("1001", mine.id, *opened[40].key, 10), 13),
         (EXPORT_SESSIONS, ("1001", others.id, TODAY - 3, b"\x80", 100), 100),
     ):
-        (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
-        assert rows_read(json.loads(explained[0])[0]["Plan"]) <= most, explained[0]
-        assert "opener_id_project_id_day_token_hash" in explained[0]
-        assert '"Seq Scan"' not in explained[0].replace('"Relation Name": "projects"', "")
-    await connection.close()
+        read, plan = await explain(connection, statement, *values, of=("sessions_", "webhook_events"))
+        assert read <= most, plan
+        assert "opener_id_project_id_day_token_hash" in plan
+        assert '"Seq Scan"' not in plan.replace('"Relation Name": "projects"', "")

@@ -1,27 +1,20 @@
 """What only PostgreSQL does when sessions are looked up: days that are left out, and plans."""
 
-import json
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
-
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
+from tests.storage.postgres.plans import explain
+from tests.storage.seed import Seed
 
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.page_cursor import PageCursor
-from taproof.storage.postgres import database, deliveries, listing
+from taproof.storage.postgres import deliveries, listing
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
 from taproof.storage.queries.listing import session_walks
 from taproof.storage.rows import columns, page_start
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
-
 TODAY = NOW // DAY
-LAST_DAY = 2**31 - 1
 STORED = 20_000
 # All but every hundredth are used, by one account; the others are of each other status in turn, by many accounts.
 FILL = """
@@ -32,52 +25,10 @@ SELECT $1, sha256(n::TEXT::BYTEA), 'sess_' || n, $2,
 FROM generate_series(1, $4) AS n"""
 
 
-@pytest.fixture
-async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
-    return new_seed(postgres)
-
-
-@pytest.mark.parametrize(
-    ("before", "oldest", "windows"),
-    [
-        (None, 0, [(TODAY, LAST_DAY), (TODAY - 7, TODAY - 1), (0, TODAY - 8)]),
-        (NOW - 30 * DAY, 0, [(TODAY - 30, TODAY - 30), (TODAY - 37, TODAY - 31), (0, TODAY - 38)]),
-        (NOW - 30 * DAY, TODAY - 33, [(TODAY - 30, TODAY - 30), (TODAY - 33, TODAY - 31)]),
-        (None, TODAY - 20, [(TODAY, LAST_DAY), (TODAY - 7, TODAY - 1), (TODAY - 20, TODAY - 8)]),
-        (None, TODAY, [(TODAY, LAST_DAY)]),
-        (None, TODAY + 1, [(TODAY + 1, LAST_DAY)]),
-        (NOW + 3 * DAY, TODAY, [(TODAY, TODAY + 3)]),
-        (NOW, TODAY + 1, []),
-        (-DAY, 0, []),
-    ],
-)
-def test_only_days_that_a_page_may_hold_are_read(
-    before: int | None, oldest: int, windows: list[tuple[int, int]]
-) -> None:
-    """None is later than the page begins or older than it goes back; each day is in one window."""
-    start = page_start(None if before is None else PageCursor(before, ""))
-    assert list(listing._windows(start.created_at, NOW, oldest)) == windows
-
-
-def rows_read(plan: dict[str, Any]) -> float:
-    """Return how many sessions or events the scans of a plan have looked at."""
-    read = sum(rows_read(each) for each in plan.get("Plans", ()))
-    if plan.get("Relation Name", "").startswith(("sessions_", "webhook_events")) and "Scan" in plan["Node Type"]:
-        read += (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
-    return read
-
-
 @new_postgres
 @pytest.mark.parametrize("statistics", ["none", "of a quiet hour", "current"])
 async def test_a_page_reads_the_sessions_that_it_shows(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
     """Whatever is asked for together, however rare it is, and whatever the planner believes: no walk passes over more.
 
@@ -104,18 +55,17 @@ async def test_a_page_reads_the_sessions_that_it_shows(
                         continue
                     statement = listing.LIST_SESSIONS_OF_USER if user else listing.LIST_SESSIONS
                     values = (TODAY - 1, TODAY, 10, *([user] if user else []))
-                    async with connection.transaction():
-                        await connection.execute(listing._ONE_SNAPSHOT_IN_ORDER)
-                        (explained,) = await connection.fetch(
-                            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", [project.id], *columns(walks), *values
-                        )
-                    read = rows_read(json.loads(explained[0])[0]["Plan"])
+                    read, _ = await explain(
+                        *(connection, statement, [project.id], *columns(walks), *values),
+                        of=("sessions_",),
+                        before=listing._ONE_SNAPSHOT_IN_ORDER,
+                    )
                     # Of each walk a page at most; a plan may look at one row past its end.
                     assert read <= len(walks) * 11, (status, user, since, before)
 
 
 async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed"
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed
 ) -> None:
     """In its day only, and without reading what else was created then."""
     project = await seed.project()
@@ -123,16 +73,16 @@ async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(FILL, TODAY, project.id, NOW, STORED)
     values = ([project.id, "proj_2"], ["pending", "used"], TODAY, NOW - 777, "sess_777")
-    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {listing.FIND_SESSION}", *values)
-    assert rows_read(json.loads(explained[0])[0]["Plan"]) == 1
-    assert f"sessions_{TODAY - 1}" not in explained[0]
+    read, plan = await explain(connection, listing.FIND_SESSION, *values, of=("sessions_",))
+    assert read == 1
+    assert f"sessions_{TODAY - 1}" not in plan
     assert (await postgres.sessions.read_session_by_id([project.id], NOW - 777, "sess_777", NOW)) is not None
 
 
 @new_postgres
 @pytest.mark.parametrize("statistics", ["none", "current"])
 async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
     """However many a project has: there is no index by session, and none is needed."""
     project = await seed.project(webhook_url="https://example.com/")
@@ -149,7 +99,7 @@ async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
     if statistics == "current":
         await connection.execute("ANALYZE")
     values = (project.id, ["due", "delivered"], ["auth.confirmed", "auth.cancelled"], 3_000, "sess_9001")
-    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {deliveries.FIND_DELIVERIES}", *values)
-    assert 1 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 3
+    read, _ = await explain(connection, deliveries.FIND_DELIVERIES, *values, of=("webhook_events",))
+    assert 1 <= read <= 3
     (found,) = await postgres.deliveries.find_deliveries(project.id, 3_000, "sess_9001")
     assert found.event_id == "evt_9001"

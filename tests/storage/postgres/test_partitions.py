@@ -1,46 +1,21 @@
 """What is particular to sessions on PostgreSQL: one partition a day, made ahead or at need, dropped whole."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
+from tests.storage.seed import Seed
 from tests.waiting import until
 
 from taproof.core.clock import DAY
-from taproof.storage.postgres import database, prompts, statements
-from taproof.storage.postgres.partitions import SESSION_TABLES, Partitions
+from taproof.storage.postgres import prompts, statements
+from taproof.storage.postgres.partitions import SESSION_TABLES
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
 from taproof.storage.queries import prompts as prompt_queries
 from taproof.storage.queries import sessions as queries
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
-
 TODAY = NOW // DAY
-
-
-@pytest.fixture
-async def other_node(dsn: str, postgres: PostgresStorage) -> AsyncIterator[PostgresStorage]:
-    store = await PostgresStorage.open(dsn, NOW)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    """A connection beside the store, for looking at and spoiling what it has made."""
-    connection = await asyncpg.connect(dsn, statement_cache_size=0)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
-    return new_seed(postgres)
 
 
 async def days(connection: asyncpg.Connection) -> dict[int, bool | None]:
@@ -48,27 +23,21 @@ async def days(connection: asyncpg.Connection) -> dict[int, bool | None]:
     return dict(tuple(row) for row in await connection.fetch(SESSION_TABLES))
 
 
-async def test_days_are_prepared_once_by_nodes_at_once(
-    postgres: PostgresStorage, other_node: PostgresStorage, connection: asyncpg.Connection, seed: "Seed"
-) -> None:
-    """Both nodes' housekeeping comes at midnight while a session is created; nothing fails, and nothing is lost."""
-    project = await seed.project()
-    await asyncio.gather(
-        *(store.sessions.prepare_days(TODAY, TODAY + 3) for store in (postgres, other_node) for _ in range(3)),
-        seed.session(project, at=(TODAY + 2) * DAY),
-    )
-    assert await days(connection) == dict.fromkeys(range(TODAY, TODAY + 4), False)
-    await postgres.sessions.prepare_days(TODAY, TODAY + 3)
+async def session_scans(connection: asyncpg.Connection, statement: str, *values: object) -> list[str]:
+    """Return how a statement looks at the tables of sessions."""
+    lines = await connection.fetch(f"EXPLAIN {statement}", *values)
+    return [row[0].strip(" ->") for row in lines if "Scan" in row[0] and "sessions" in row[0]]
 
 
 @new_postgres  # A used database has statistics, even when it is empty.
-async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: PostgresStorage, dsn: str) -> None:
+async def test_a_statement_walks_down_the_primary_key_of_its_own_days(
+    postgres: PostgresStorage, connection: asyncpg.Connection
+) -> None:
     """However many days are kept, and in the minutes before a new day's partition has any statistics.
 
     A poll must neither lock ninety partitions nor read all sessions of the day.
     """
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
-    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS, statement_cache_size=0)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(
         "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at) "
@@ -77,23 +46,17 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     )
     days, hashes = [TODAY] * 64, [bytes([number]) * 32 for number in range(64)]
     texts, times = ["x"] * 64, [NOW] * 64
-    for statement, values in (
-        (statements.POLL_SESSIONS, ()),
-        (statements.READ_SESSIONS, (texts,)),
-        (statements.OPEN_SESSIONS, (times, times, texts, texts)),
-        (statements.WITHDRAW_SESSIONS, (times, times)),
-        (prompts.RECORD_PROMPTS, (times, texts, times, texts)),
-        (statements.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
-        (statements.CONSUME_SESSIONS, (times,)),
-        (statements.EXPIRE_ASKED_SESSIONS, (times,)),
-    ):
-        lines = await connection.fetch(f"EXPLAIN {statement}", [TODAY], days, hashes, *values)
-        scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]
-        assert scans
-        assert [scan for scan in scans if f"Index Scan using sessions_{TODAY}_pkey" not in scan] == []
-    # Also the statements that change or read one session.
+    of_many = ([TODAY], days, hashes)
     key, code = (TODAY, hashes[0]), hashes[1]
-    for one, arguments in (
+    for statement, values in (
+        (statements.POLL_SESSIONS, of_many),
+        (statements.READ_SESSIONS, (*of_many, texts)),
+        (statements.OPEN_SESSIONS, (*of_many, times, times, texts, texts)),
+        (statements.WITHDRAW_SESSIONS, (*of_many, times, times)),
+        (prompts.RECORD_PROMPTS, (*of_many, times, texts, times, texts)),
+        (statements.CANCEL_SESSIONS, (*of_many, times, times, texts, texts, texts, hashes, times, texts)),
+        (statements.CONSUME_SESSIONS, (*of_many, times)),
+        (statements.EXPIRE_ASKED_SESSIONS, (*of_many, times)),
         (statements.AWAIT_RETURN, (NOW, NOW, "1", "x", "x", code, None, *key, NOW)),
         (statements.RENEW_RETURN, (code, *key, "1", NOW)),
         (queries.READ_RETURNING_USER, (*key, code)),
@@ -104,26 +67,24 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
         (prompt_queries.READ_RENEWAL, (*key, "1")),
         (prompt_queries.RENEW_PROMPT, (1, "1", "en", NOW, "x", *key, 0)),
     ):
-        lines = await connection.fetch(f"EXPLAIN {one}", *arguments)
-        scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]
+        scans = await session_scans(connection, statement, *values)
         assert scans
         assert [scan for scan in scans if f"Index Scan using sessions_{TODAY}_pkey" not in scan] == []
-    await connection.close()
 
 
 @new_postgres
-async def test_a_sweep_reads_only_the_overdue_sessions_of_a_day(postgres: PostgresStorage, dsn: str) -> None:
+async def test_a_sweep_reads_only_the_overdue_sessions_of_a_day(
+    postgres: PostgresStorage, connection: asyncpg.Connection
+) -> None:
     """It comes every second, and nearly all sessions of a day are decided."""
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
-    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS, statement_cache_size=0)
-    lines = await connection.fetch(f"EXPLAIN {statements.EXPIRE_SESSIONS}", TODAY, NOW, 100)
-    scans = [row[0].strip(" ->").partition(" on ")[0] for row in lines if "Scan" in row[0] and "sessions" in row[0]]
-    assert sorted(scans) == [f"Index Scan using sessions_{TODAY}_{index}" for index in ("expires_at_idx", "pkey")]
-    await connection.close()
+    scans = await session_scans(connection, statements.EXPIRE_SESSIONS, TODAY, NOW, 100)
+    expected = [f"Index Scan using sessions_{TODAY}_{index}" for index in ("expires_at_idx", "pkey")]
+    assert sorted(scan.partition(" on ")[0] for scan in scans) == expected
 
 
 async def test_a_day_in_use_is_dropped_later(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup that reads the day keeps its table; polls of other days do not wait; the next sweep ends the work."""
     monkeypatch.setattr("taproof.storage.postgres.partitions._PATIENCE", 2)
@@ -164,46 +125,13 @@ async def test_what_a_kill_left_half_dropped_is_dropped(
     assert await days(connection) == {}
 
 
-async def test_a_day_that_another_node_has_dropped(postgres: PostgresStorage) -> None:
-    """Between the list of days and the drop, another node's sweep may drop the day."""
-    assert await Partitions(postgres.database)._drop(TODAY - 91) == 0
-
-
-async def test_a_purge_drops_whole_days_until_the_limit(postgres: PostgresStorage, seed: "Seed") -> None:
+async def test_a_purge_drops_whole_days_until_the_limit(postgres: PostgresStorage, seed: Seed) -> None:
     """Bounded at every step: a node that was away for a month does not drop it all at once."""
     project = await seed.project()
     for day in (TODAY - 93, TODAY - 92, TODAY - 91):
         for _ in range(2):
             await seed.session(project, at=day * DAY)
     assert [await postgres.sessions.purge_sessions(TODAY - 90, 3) for _ in range(3)] == [4, 2, 0]
-
-
-async def test_one_batch_of_several_days(postgres: PostgresStorage, seed: "Seed") -> None:
-    """Around midnight the sessions of two days come together, also those of one person."""
-    project = await seed.project(webhook_url="https://example.com/")
-    new = [await seed.session(project, at=NOW - number % 3 * DAY) for number in range(30)]
-    assert (
-        await asyncio.gather(*(postgres.sessions.open_session(each.key, "7", each.created_at) for each in new))
-        == [True] * 30
-    )
-    identity = seed.identity("7")
-    confirmed = await asyncio.gather(
-        *(postgres.sessions.confirm_session(each.key, identity, each.created_at, seed.event(project)) for each in new)
-    )
-    assert confirmed == [True] * 30
-    assert (
-        len([1 for each in await asyncio.gather(*(postgres.sessions.consume_session(n.key, NOW) for n in new)) if each])
-        == 30
-    )
-    counts = await postgres.counts.read_daily_counts([project.id], 0)
-    assert [(row.confirmed, row.used, row.unique_users, row.latest_users) for row in counts] == [
-        (10, 10, 1, 0),
-        (10, 10, 1, 0),
-        (10, 10, 1, 1),
-    ]
-    users = await postgres.counts.read_daily_users(project.developer_id, 0)
-    assert [(row.unique_users, row.latest_users) for row in users] == [(1, 0), (1, 0), (1, 1)]
-    assert len(await postgres.deliveries.claim_deliveries(NOW, NOW + 1, 100)) == 30
 
 
 async def test_days_are_made_while_another_is_vacuumed(

@@ -2,49 +2,30 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import asyncpg
 import pytest
 from tests.databases import NOW, expired_event, new_postgres
 from tests.postgres_server import PostgresServer, execute
-from tests.signals import unheard
+from tests.storage.conformance.test_decisions import cancel, watching
+from tests.storage.seed import Seed, present
 from tests.waiting import until
 
 from taproof.core.clock import DAY
 from taproof.core.errors import StoreUnavailable
-from taproof.core.page_cursor import PageCursor
 from taproof.core.projects import ProjectChanges
-from taproof.core.sessions import ReturnPolicy, SessionKey
+from taproof.core.sessions import ReturnPolicy
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
 from taproof.storage.postgres import connection, statements
 from taproof.storage.postgres.connection import PostgresTooOld, migrate_database
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 LATEST = len(migrations("postgres"))
-
-
-@pytest.fixture
-async def other_node(dsn: str, postgres: PostgresStorage) -> AsyncIterator[PostgresStorage]:
-    store = await PostgresStorage.open(dsn, NOW)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
-    return new_seed(postgres)
-
-
-# ---- the schema
 
 
 @new_postgres
@@ -100,9 +81,6 @@ async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest
     assert execute(dsn, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").strip() == "0"
 
 
-# ---- addresses
-
-
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
@@ -128,29 +106,20 @@ async def test_an_address_that_does_not_work_is_refused_with_a_sentence(
         await migrate_database(address, NOW)
 
 
-async def test_a_database_that_is_not_there_is_refused_with_a_sentence(dsn: str) -> None:
-    """The server answers, the database or the user is wrong: the sentence tells which."""
-    with pytest.raises(StoreUnavailable, match="no such database"):
-        await PostgresStorage.open(f"{dsn}_missing", NOW)
-    with pytest.raises(StoreUnavailable, match="refuses this user"):
-        await PostgresStorage.open(dsn.replace("postgres@", "nobody:s3cret@"), NOW)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "sentence"),
-    [
-        ("sslmode=require", "does not offer TLS"),
-        ("sslmod=s3cret", "does not know: sslmod. Did you mean sslmode"),
-        ("options=-c%20work_mem%3Ds3cret", "does not accept a setting in options .*: work_mem"),
-        ("options=-c%20work_men%3Ds3cret", "does not know a setting in options .*: work_men"),
-    ],
-)
-async def test_a_parameter_that_does_not_work_is_named(dsn: str, parameter: str, sentence: str) -> None:
-    """Of a parameter in the address the name is told, and never the value."""
-    for attempt in (PostgresStorage.open, migrate_database):
-        with pytest.raises(StoreUnavailable, match=sentence) as caught:
-            await attempt(f"{dsn}?{parameter}", NOW)
-        assert "cret" not in caught.value.sentence
+async def test_what_the_server_refuses_is_named(dsn: str) -> None:
+    """The database, the user or a parameter in the address: the sentence tells which, and never the value."""
+    for address, sentence in (
+        (f"{dsn}_missing", "no such database"),
+        (dsn.replace("postgres@", "nobody:s3cret@"), "refuses this user"),
+        (f"{dsn}?sslmode=require", "does not offer TLS"),
+        (f"{dsn}?sslmod=s3cret", "does not know: sslmod. Did you mean sslmode"),
+        (f"{dsn}?options=-c%20work_mem%3Ds3cret", "does not accept a setting in options .*: work_mem"),
+        (f"{dsn}?options=-c%20work_men%3Ds3cret", "does not know a setting in options .*: work_men"),
+    ):
+        for attempt in (PostgresStorage.open, migrate_database):
+            with pytest.raises(StoreUnavailable, match=sentence) as caught:
+                await attempt(address, NOW)
+            assert "cret" not in caught.value.sentence
 
 
 @new_postgres
@@ -161,11 +130,8 @@ async def test_a_user_who_may_not_make_tables_is_told_the_way_out(dsn: str) -> N
         await migrate_database(dsn, NOW)
 
 
-# ---- lost connections
-
-
 async def test_a_connection_that_was_cut_is_replaced(
-    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
     """Whoever was in flight is told that the store is away; the next call works."""
     session = await seed.session(await seed.project())
@@ -183,12 +149,12 @@ async def test_a_connection_that_was_cut_is_replaced(
             assert await store.sessions.poll_session(session.key) is not None
 
 
-async def test_a_server_that_stops_and_starts(new_seed: "Callable[[Storage], Seed]") -> None:
+async def test_a_server_that_stops_and_starts() -> None:
     """Each call says at once that the store is away, none says anything else; then all works again by itself."""
     server = PostgresServer()
     try:
         store = await PostgresStorage.open(server.dsn(), NOW)
-        seed = new_seed(store)
+        seed = Seed(store)
         project = await seed.project()
         session = await seed.opened(project)
         await asyncio.to_thread(server.stop, "immediate")
@@ -216,28 +182,7 @@ async def test_a_server_that_stops_and_starts(new_seed: "Callable[[Storage], See
         server.close()
 
 
-async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorage, seed: "Seed") -> None:
-    """After a fail-over the old primary refuses writes: the store is away, and looks for the new one by itself."""
-    project = await seed.project()
-    database = dsn.rpartition("/")[2]
-    execute(dsn, f"ALTER DATABASE {database} SET default_transaction_read_only = on")
-    execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'")
-    for _ in range(10):
-        with contextlib.suppress(StoreUnavailable):
-            await postgres.ping()
-    with pytest.raises(StoreUnavailable):
-        await postgres.sessions.create_session(seed.new_session(project), public=True)
-    with pytest.raises(StoreUnavailable, match="read-only"):
-        await PostgresStorage.open(dsn, NOW)
-    execute(dsn, "SET default_transaction_read_only = off", f"ALTER DATABASE {database} RESET ALL")
-    # One more may fail: a connection that was opened before the fail-over was over.
-    for _ in range(2):
-        with contextlib.suppress(StoreUnavailable):
-            await postgres.sessions.create_session(seed.new_session(project), public=True)
-    assert await postgres.sessions.create_session(seed.new_session(project), public=True)
-
-
-async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, seed: "Seed") -> None:
+async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, seed: Seed) -> None:
     """Half of all callers are cancelled, at every moment: the others are answered, and no connection is lost."""
     project = await seed.project()
     session = await seed.session(project)
@@ -256,11 +201,8 @@ async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, s
     await asyncio.wait_for(asyncio.gather(*(postgres.ping() for _ in range(50))), 5)
 
 
-# ---- several nodes
-
-
 async def test_batches_of_two_nodes_never_wait_in_a_circle(
-    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
     """The same sessions, people and counters in opposite orders, with sweeps between: no deadlock is ever found."""
     ada = await seed.developer()
@@ -277,8 +219,7 @@ async def test_batches_of_two_nodes_never_wait_in_a_circle(
         )
         steps: list[Coroutine[Any, Any, object]] = []
         for number, (store, each) in enumerate(both):
-            seen = await postgres.sessions.read_session(each.key)
-            assert seen is not None
+            seen = present(await postgres.sessions.read_session(each.key))
             assert seen.opener_id is not None
             event = seed.event(replace(projects[0], id=each.project_id))
             if (number + turn) % 3:
@@ -298,7 +239,7 @@ async def test_batches_of_two_nodes_never_wait_in_a_circle(
 
 @pytest.mark.parametrize("decision", ["cancel_session", "report_session"])
 async def test_a_decision_locks_the_counts_before_the_project(
-    postgres: PostgresStorage, dsn: str, seed: "Seed", decision: str
+    postgres: PostgresStorage, dsn: str, seed: Seed, decision: str
 ) -> None:
     """A decision that waits for the day's counts holds no lock on its project, so it cannot deadlock with a confirm."""
     project = await seed.project(await seed.developer(), webhook_url="https://example.com/")
@@ -321,75 +262,21 @@ async def test_a_decision_locks_the_counts_before_the_project(
     assert await postgres.deliveries.claim_deliveries(NOW, NOW + DAY, 5)
 
 
-async def test_two_nodes_count_a_person_once(
-    postgres: PostgresStorage, other_node: PostgresStorage, seed: "Seed"
-) -> None:
-    """One person confirms in many projects of a developer at the same instant on two nodes: one person."""
-    ada = await seed.developer()
-    opened = [await seed.opened(await seed.project(ada), user="7") for _ in range(10)]
-    project = await seed.project(ada)
-    opened += [await seed.opened(project, user="7") for _ in range(10)]
-    await asyncio.gather(
-        *(
-            (postgres, other_node)[number % 2].sessions.confirm_session(
-                each.key, seed.identity("7"), NOW, seed.event(replace(project, id=each.project_id))
-            )
-            for number, each in enumerate(opened)
-        )
-    )
-    assert [(row.unique_users, row.latest_users) for row in await postgres.counts.read_daily_users(ada.id, 0)] == [
-        (1, 1)
-    ]
-    (counts,) = await postgres.counts.read_daily_counts([project.id], 0)
-    assert (counts.confirmed, counts.unique_users, counts.latest_users) == (10, 1, 1)
-
-
 async def test_decisions_are_heard_by_every_node(
-    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
-    """More than one signal holds, also after the listener's connection was cut; what is no signal is passed over."""
-    heard: asyncio.Queue[SessionKey] = asyncio.Queue()
-    needed = asyncio.Event()
-    needed.set()
-    watcher = asyncio.create_task(other_node.sessions.watch_decisions(heard.put_nowait, needed, unheard))
+    """Also after the listener's connection was cut; what is no signal is passed over."""
     project = await seed.project()
-
-    async def decide(count: int) -> set[SessionKey]:
-        new = [await seed.opened(project) for _ in range(count)]
-        cancel = (postgres.sessions.cancel_session(each.key, "1001", NOW, seed.event(project)) for each in new)
-        assert all(await asyncio.gather(*cancel))
-        return {each.key for each in new}
-
-    async def until_heard() -> None:
-        """Decide something now and then until one of it is heard."""
-        async with asyncio.timeout(60):
-            while heard.empty():
-                with contextlib.suppress(StoreUnavailable):
-                    await decide(1)
-                await asyncio.sleep(0.05)
-            while not heard.empty():
-                heard.get_nowait()
-                await asyncio.sleep(0.05)
-
-    await until_heard()
-    notify = "SELECT pg_notify('taproof_decisions', text) FROM unnest(ARRAY['', 'x', '1:zz', ':00', '9:9']) AS text"
-    execute(dsn, notify)
-    decided = await decide(130)
-    async with asyncio.timeout(60):
-        assert {await heard.get() for _ in decided} == decided
-    needed.clear()
-    await decide(1)
-    needed.set()
-    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'"
-    execute(dsn, cut)
-    await until_heard()
-    watcher.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await watcher
+    async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
+        for junk in ("", "x", "1:zz", ":00", "9:9"):
+            execute(dsn, f"NOTIFY taproof_decisions, '{junk}'")
+        assert await watch.hears(*await asyncio.gather(*(cancel(seed, project) for _ in range(130))))
+        execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'")
+        await watch.warm_up(project)
 
 
 async def test_a_creation_that_outlives_its_project_leaves_nothing(
-    postgres: PostgresStorage, dsn: str, seed: "Seed"
+    postgres: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
     """It was under way on another node when the project was deleted and purged: it is erased with the last pass."""
     project = await seed.project(webhook_url="https://example.com/")
@@ -410,38 +297,17 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
         )
         assert await node.fetch(statements.CREATE_SESSIONS, *values)
         assert await postgres.projects.delete_project(project.developer_id, project.id)
-        while await postgres.projects.purge_deleted_projects(10):
-            pass
+        await seed.purge_projects()
     await node.close()
     left = "SELECT COUNT(*) FROM {}"
     tables = ("sessions", "daily_counts", "deleted_projects")
     assert execute(dsn, *(left.format(table) for table in tables)).split() == ["1"] * 3
     execute(dsn, "UPDATE deleted_projects SET deleted_at = deleted_at - INTERVAL '61 seconds'")
-    while await postgres.projects.purge_deleted_projects(10):
-        pass
+    await seed.purge_projects()
     assert execute(dsn, *(left.format(table) for table in tables)).split() == ["0"] * 3
 
 
-# ---- values
-
-
-async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "Seed") -> None:
-    """PostgreSQL refuses such text and SQLite finds nothing; callers see the same result."""
-    project = await seed.project()
-    nul = f"{project.id}\0"
-    changes = ProjectChanges(name="New")
-    assert await postgres.projects.read_project(nul) is None
-    assert await postgres.projects.read_webhook_secrets(nul) is None
-    assert await postgres.developers.read_developer("ada\0@example.com") is None
-    assert await postgres.projects.update_project(project.developer_id, nul, changes, NOW) is None
-    assert not await postgres.projects.regenerate_secrets(project.developer_id, nul, b"h", "p", b"s")
-    assert not await postgres.projects.delete_project(project.developer_id, nul)
-    assert not await postgres.credentials.delete_access_token(project.developer_id, nul)
-    assert await postgres.sessions.list_sessions([nul, project.id], None, PageCursor(NOW, "\0"), 5, NOW) == []
-    assert await postgres.counts.read_daily_counts([nul], 0) == []
-
-
-async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: "Seed") -> None:
+async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: Seed) -> None:
     """It would be tried again for ever if it were called an outage; its neighbours in the batch are served."""
     project = await seed.project()
     good, bad = seed.new_session(project), replace(seed.new_session(project), expires_at=2**70)

@@ -1,27 +1,22 @@
 """Plans of what a user asks for on PostgreSQL: as cheap for an account with very many sign-ins as for one with two."""
 
-import json
 import re
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
+from tests.storage.postgres.plans import explain
+from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY
-from taproof.core.prompts import PhoneRequest
-from taproof.storage.postgres import database, listing, statements
+from taproof.storage.postgres import listing, statements
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
 from taproof.storage.queries import users as user_queries
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 pytestmark = new_postgres
 TODAY = NOW // DAY
 DAYS = 30
+TABLES = ("sessions_", "phone_requests", "webhook_events")
 STORED = 3_000
 """Sessions of each day."""
 # Half of them one account's, in three projects; the others many accounts'.
@@ -45,41 +40,9 @@ SELECT 'evt_' || n, 'auth.confirmed', repeat('x', 400)::BYTEA, n, 'due', n, 0, 0
 FROM generate_series(1, $2) AS n"""
 
 
-@pytest.fixture
-async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
-    return new_seed(postgres)
-
-
-def rows_read(plan: dict[str, Any]) -> float:
-    """Return how many sessions and requests the scans of a plan have looked at."""
-    read = sum(rows_read(each) for each in plan.get("Plans", ()))
-    if (
-        plan.get("Relation Name", "").startswith(("sessions_", "phone_requests", "webhook_events"))
-        and "Scan" in plan["Node Type"]
-    ):
-        read += (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
-    return read
-
-
-async def explain(connection: asyncpg.Connection, statement: str, *values: Any) -> tuple[float, str]:
-    """Run a statement without keeping what it does; return how many rows it looked at, and its plan."""
-    transaction = connection.transaction()
-    await transaction.start()
-    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
-    await transaction.rollback()
-    return rows_read(json.loads(explained[0])[0]["Plan"]), explained[0]
-
-
 @pytest.mark.parametrize("statistics", ["none", "current"])
 async def test_what_a_user_asks_for_is_found_by_keys(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
     """The projects of an account cost one look per project and day, a report and a contact one session each."""
     projects = [(await seed.project()).id for _ in range(3)]
@@ -89,13 +52,11 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     await connection.execute(FILL, projects, TODAY - DAYS, TODAY, STORED)
     await connection.execute(COUNT)
     waiting = await seed.opened(await seed.project())
-    await postgres.users.ask_for_phone(
-        PhoneRequest(waiting.key, waiting.id, "1001", 0, b"encrypted", NOW, waiting.expires_at)
-    )
+    await seed.asked_for_phone(waiting)
     if statistics == "current":
         await connection.execute("ANALYZE")
     values = ("1001", TODAY - DAYS, 500)
-    read, plan = await explain(connection, listing.LIST_PROJECTS_OF_USER, *values)
+    read, plan = await explain(connection, listing.LIST_PROJECTS_OF_USER, *values, of=TABLES)
     assert read <= (DAYS + 1) * (len(projects) + 1) * 2
     assert "Seq Scan" not in plan
     shop = await seed.project(webhook_url="https://example.com/")
@@ -107,20 +68,48 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     event = seed.event(shop, "auth.cancelled")
     recorded = [[event.id], [event.type], [event.encrypted_body], [event.created_at]]
     reported = (NOW, *confirmed.key, "1001", NOW, ["confirmed"], *recorded)
-    read, plan = await explain(connection, statements.REPORT_SESSION, *reported)
+    read, plan = await explain(connection, statements.REPORT_SESSION, *reported, of=TABLES)
     assert read <= 8
     # By all that leads to it: a backlog has very many of the other columns' values.
     assert re.search(r'"Index Cond": "[^"]*type[^"]*auth.confirmed', plan)
     reported = (NOW, *waiting.key, "1001", NOW, ["pending"], *recorded)
-    read, plan = await explain(connection, statements.REPORT_SESSION, *reported)
+    read, plan = await explain(connection, statements.REPORT_SESSION, *reported, of=TABLES)
     assert read <= 4
     assert f"sessions_{TODAY - 1}" not in plan
     for statement, asked in (
         (user_queries.FIND_PHONE_REQUEST, ("1001", 0)),
         (user_queries.READ_PHONE_REQUEST, tuple(waiting.key)),
     ):
-        read, plan = await explain(connection, statement, *asked)
+        read, plan = await explain(connection, statement, *asked, of=TABLES)
         assert 1 <= read <= 4, plan
     found = await postgres.sessions.list_sign_ins("1001", NOW - DAYS * DAY, 10, NOW)
     assert len(found) == 10
     assert {each.identity.messenger_id for each in found if each.identity} == {"1001"}
+
+
+# Each user signed in on two days; only the newest row describes the user.
+FILL_DAYS = """
+INSERT INTO user_days (developer_id, messenger_id, day, project_id, messenger_name, messenger_username, first_at,
+  last_at, sign_ins)
+SELECT 'dev_a', n::TEXT, $2::INTEGER - d, CASE n % 2 WHEN 0 THEN $1 ELSE 'proj_other' END,
+  CASE d WHEN 0 THEN 'Ada' END, CASE d WHEN 0 THEN '' END, CASE d WHEN 0 THEN 1 END, CASE d WHEN 0 THEN n END,
+  CASE d WHEN 0 THEN 2 END
+FROM generate_series(1, $3::INTEGER) AS n, generate_series(0, 1) AS d"""
+
+
+@pytest.mark.parametrize("statistics", ["none", "current"])
+async def test_a_page_of_users_is_a_range_of_an_index(
+    postgres: PostgresStorage, connection: asyncpg.Connection, statistics: str
+) -> None:
+    """However many users a project has, a page costs its own rows, and one user costs the rows of their days."""
+    await postgres.sessions.prepare_days(TODAY - 5, TODAY)
+    await connection.execute("ALTER TABLE user_days SET (autovacuum_enabled = off)")
+    await connection.execute(FILL_DAYS, "proj_a", TODAY, 20_000)
+    if statistics == "current":
+        await connection.execute("ANALYZE")
+    for statement, values, most in (
+        (user_queries.LIST_USERS, ("proj_a", 10_000, "10000", 50), 50),
+        (user_queries.READ_USER, ("proj_a", "10000"), 4),
+    ):
+        read, plan = await explain(connection, statement, *values)
+        assert read <= most, plan

@@ -1,8 +1,9 @@
 """The walk through encrypted values costs what its pages hold, however much lies before and behind them."""
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
+from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY
 from taproof.core.sessions import NewPhone
@@ -10,9 +11,6 @@ from taproof.storage.postgres import encrypted_values
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED, EncryptedKind
 from taproof.storage.sqlite.store import SqliteStorage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 
 @pytest.mark.parametrize("kind", get_args(EncryptedKind))
@@ -39,9 +37,9 @@ async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn:
         assert f"sessions_{today - 1}" not in "\n".join(lines)
 
 
-async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn: str, new_seed: "type[Seed]") -> None:
+async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn: str) -> None:
     """Retention takes the day that the last page ended in: the walk goes on with the next day."""
-    seed = new_seed(postgres)
+    seed = Seed(postgres)
     project = await seed.project(collect_phone=True)
     old, new = seed.now - 200 * DAY, seed.now
     sessions = [await seed.opened(project, at=at) for at in (old, old, new, new)]

@@ -10,7 +10,6 @@ import apsw
 import pytest
 from tests.signals import unheard
 
-from taproof.core.errors import StoreUnavailable
 from taproof.storage.sqlite import group_commit
 from taproof.storage.sqlite.group_commit import GROUP_LIMIT, GroupCommit, Write
 
@@ -71,13 +70,6 @@ async def test_a_group_is_bounded(notebook: Notebook) -> None:
     assert len(notebook.read()) == 2 * GROUP_LIMIT + 1
 
 
-async def test_a_write_is_durable_when_it_returns(notebook: Notebook) -> None:
-    """Another connection sees it at once."""
-    for number in range(5):
-        await notebook.write(f"{number}")
-        assert f"{number}" in notebook.read()
-
-
 async def test_a_failing_write_does_not_fail_its_neighbours(notebook: Notebook) -> None:
     """Only the caller of the failing write gets the error; all other writes happen exactly once."""
 
@@ -114,15 +106,6 @@ async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
         await notebook.writer.run(half)
     assert notebook.read() == set()
     assert not notebook.connection.in_transaction
-
-
-async def test_a_caller_that_leaves_before_the_start_writes_nothing(notebook: Notebook) -> None:
-    """A write that is cancelled while it waits does not run; the writes before and after it do."""
-    tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(5)]
-    await asyncio.sleep(0)
-    tasks[2].cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert notebook.read() == {"0", "1", "3", "4"}
 
 
 async def test_a_group_of_which_all_callers_left_is_nothing(notebook: Notebook) -> None:
@@ -189,46 +172,6 @@ async def test_a_lock_that_is_let_go_in_time_is_waited_for(notebook: Notebook) -
     other.close()
 
 
-async def test_a_lock_that_stays_is_told_and_changes_nothing(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All waiting callers get StoreUnavailable. Once the lock is released, writes work again."""
-    monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
-    other = apsw.Connection(str(notebook.path))
-    other.execute("BEGIN IMMEDIATE")
-    results = await asyncio.gather(*(notebook.write(f"{number}") for number in range(3)), return_exceptions=True)
-    assert [type(result) for result in results] == [StoreUnavailable] * 3
-    other.execute("COMMIT")
-    other.close()
-    assert notebook.read() == set()
-    assert await notebook.write("again") == "again"
-
-
-async def test_a_full_disk_is_told_and_changes_nothing(notebook: Notebook) -> None:
-    """The whole group is rolled back. Once there is space, writes work again."""
-    await notebook.write("before")
-    pages = notebook.connection.pragma("page_count")
-    notebook.connection.pragma("max_page_count", pages)
-    big = "x" * 100_000
-    results = await asyncio.gather(notebook.write("small"), notebook.write(big), return_exceptions=True)
-    assert [type(result) for result in results] == [StoreUnavailable] * 2
-    assert not notebook.connection.in_transaction
-    assert notebook.read() == {"before"}
-    notebook.connection.pragma("max_page_count", pages + 100)
-    assert list(await asyncio.gather(notebook.write("small"), notebook.write(big))) == ["small", big]
-
-
-async def test_a_read_only_database_is_told_and_changes_nothing(notebook: Notebook) -> None:
-    """A file system that was remounted read-only has this effect."""
-    notebook.connection.pragma("query_only", 1)
-    with pytest.raises(StoreUnavailable) as refusal:
-        await notebook.write("never")
-    assert isinstance(refusal.value.__cause__, apsw.ReadOnlyError)
-    notebook.connection.pragma("query_only", 0)
-    assert notebook.read() == set()
-    assert await notebook.write("again") == "again"
-
-
 async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> None:
     """If the commit itself fails, no caller gets a result, and nothing is written."""
     notebook.connection.set_commit_hook(lambda: True)
@@ -238,87 +181,6 @@ async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> Non
     assert notebook.read() == set()
     assert not notebook.connection.in_transaction
     assert await notebook.write("again") == "again"
-
-
-async def test_closing_finishes_what_waits_and_refuses_the_rest(tmp_path: Path) -> None:
-    """A stopping service loses no write, and a later write is refused. Closing twice is safe."""
-    book = Notebook(tmp_path / "notes.db")
-    tasks = [asyncio.create_task(book.write(f"{number}")) for number in range(3 * GROUP_LIMIT)]
-    await asyncio.sleep(0)
-    await book.writer.close()
-    with pytest.raises(StoreUnavailable):
-        await book.write("late")
-    assert len(await asyncio.gather(*tasks)) == 3 * GROUP_LIMIT
-    assert len(book.read()) == 3 * GROUP_LIMIT
-    await book.writer.close()
-
-
-async def test_a_lock_taken_while_each_goes_alone_is_told_to_the_rest_at_once(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a failure, the writes of a group run alone. They do not wait for the lock one after the other."""
-    monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.2)
-    other = apsw.Connection(str(notebook.path))
-    runs = 0
-
-    def lock_then_fail(_connection: apsw.Connection) -> None:
-        nonlocal runs
-        runs += 1
-        if runs == 2:
-            notebook.connection.execute("ROLLBACK")
-            other.execute("BEGIN IMMEDIATE")
-        raise LookupError
-
-    started = asyncio.get_running_loop().time()
-    results = await asyncio.gather(
-        notebook.writer.run(lock_then_fail),
-        *(notebook.write(f"{number}") for number in range(10)),
-        return_exceptions=True,
-    )
-    assert [type(result) for result in results] == [LookupError] + [StoreUnavailable] * 10
-    assert asyncio.get_running_loop().time() - started < 1
-    other.execute("COMMIT")
-    other.close()
-    assert notebook.read() == set()
-    assert await notebook.write("again") == "again"
-
-
-async def test_a_caller_that_leaves_while_each_goes_alone_writes_nothing(notebook: Notebook) -> None:
-    """The write is rolled back with its group and does not run again, because its caller has gone."""
-    tasks: list[asyncio.Task[Any]] = []
-
-    def leave_then_fail(_connection: apsw.Connection) -> None:
-        tasks[1].cancel()
-        raise LookupError
-
-    tasks.append(asyncio.create_task(notebook.writer.run(leave_then_fail)))
-    tasks += [asyncio.create_task(notebook.write(text)) for text in ("leaver", "behind")]
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert notebook.read() == {"behind"}
-
-
-async def test_giving_up_on_closing_loses_no_write(tmp_path: Path) -> None:
-    """A timeout of the caller that closes must not cancel the current group."""
-    book = Notebook(tmp_path / "notes.db")
-    reached, released = threading.Event(), threading.Event()
-
-    def wait_for_disk() -> bool:
-        reached.set()
-        released.wait(30)
-        return False
-
-    book.connection.set_commit_hook(wait_for_disk)
-    tasks = [asyncio.create_task(book.write("first"))]
-    await asyncio.to_thread(reached.wait, 30)
-    tasks.append(asyncio.create_task(book.write("second")))
-    await asyncio.sleep(0)
-    closing = asyncio.create_task(book.writer.close())
-    await asyncio.sleep(0)
-    closing.cancel()
-    await asyncio.sleep(0)
-    released.set()
-    assert await asyncio.wait_for(asyncio.gather(*tasks), 60) == ["first", "second"]
-    await book.writer.close()
 
 
 async def test_writes_one_by_one_never_wait_for_company(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

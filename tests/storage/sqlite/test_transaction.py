@@ -1,21 +1,18 @@
 """A transaction on SQLite never waits, because all other writes would wait behind it."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.seed import Seed
 
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
-
-    from taproof.storage.queries.transaction import Transaction
-    from taproof.storage.sqlite.store import SqliteStorage
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.sqlite.store import SqliteStorage
 
 
-async def test_a_transaction_that_waits_is_undone(sqlite: "SqliteStorage", sqlite_seed: "Seed") -> None:
+async def test_a_transaction_that_waits_is_undone(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
     """It fails at once, changes nothing, and does not affect other writes of its group."""
 
-    async def work(transaction: "Transaction") -> None:
+    async def work(transaction: Transaction) -> None:
         await transaction.fetch("DELETE FROM developers")
         await asyncio.sleep(0)
 
@@ -27,10 +24,10 @@ async def test_a_transaction_that_waits_is_undone(sqlite: "SqliteStorage", sqlit
     assert await sqlite.developers.list_developers() == [developer, other]
 
 
-async def test_a_transaction_gives_what_its_work_returns(sqlite: "SqliteStorage") -> None:
+async def test_a_transaction_gives_what_its_work_returns(sqlite: SqliteStorage) -> None:
     """The result is returned once it is durable; an exception rolls the transaction back."""
 
-    async def work(transaction: "Transaction") -> int:
+    async def work(transaction: Transaction) -> int:
         assert (
             await transaction.add("INSERT INTO leases (name, holder, held_until) VALUES ($1, $2, $3)", "a", "b", 1)
             == []
@@ -43,6 +40,6 @@ async def test_a_transaction_gives_what_its_work_returns(sqlite: "SqliteStorage"
     assert await sqlite.database.read("SELECT name FROM leases") == [("a",)]
 
 
-async def fail(transaction: "Transaction") -> None:
+async def fail(transaction: Transaction) -> None:
     await transaction.fetch("DELETE FROM leases")
     raise AssertionError

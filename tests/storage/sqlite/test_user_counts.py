@@ -2,18 +2,14 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.databases import Database
+from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY
-from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 FIRST_DAY = 20_000
 LAST_DAY = FIRST_DAY + 4
@@ -53,14 +49,13 @@ def recount(seen: set[tuple[str, int]], first: int) -> dict[int, tuple[int, int]
     return {day: figures for day, figures in people.items() if day >= first}
 
 
-def test_counts_of_people_equal_a_recount(new_database: Database, new_seed: "Callable[[Storage], Seed]") -> None:
+def test_counts_of_people_equal_a_recount(new_database: Database) -> None:
     """In any order of days, projects, people, deletions and forgetting, also while a deletion is half done."""
 
-    async def check(seed: "Seed", steps: list[Step]) -> None:
+    async def check(seed: Seed, steps: list[Step]) -> None:
         storage = seed.storage
         # What earlier examples left would be purged first.
-        while await storage.projects.purge_deleted_projects(1_000):
-            pass
+        await seed.purge_projects(1_000)
         while await storage.counts.purge_user_days(LAST_DAY + 1, 1_000):
             pass
         ada, bob = await seed.developer(), await seed.developer()
@@ -80,7 +75,7 @@ def test_counts_of_people_equal_a_recount(new_database: Database, new_seed: "Cal
                 # Nobody confirms a session of a day that was forgotten: it lies longer back than one can be pending.
                 continue
             elif step.kind == "delete":
-                assert await storage.projects.delete_project(project.developer_id, project.id)
+                await seed.delete(project)
                 del alive[step.project]
             else:
                 await seed.confirmed(project, f"{step.number}", at=step.day * DAY)
@@ -89,8 +84,7 @@ def test_counts_of_people_equal_a_recount(new_database: Database, new_seed: "Cal
             for number, living in alive.items():
                 rows = await storage.counts.read_daily_counts([living.id], kept)
                 assert {row.day: (row.unique_users, row.latest_users) for row in rows} == recount(seen[number], kept)
-        while await storage.projects.purge_deleted_projects(2):
-            pass
+        await seed.purge_projects(2)
         for owner in (ada, bob):
             own = [seen[number] for number, project in alive.items() if project.developer_id == owner.id]
             people: set[tuple[str, int]] = set().union(*own)
@@ -104,7 +98,7 @@ def test_counts_of_people_equal_a_recount(new_database: Database, new_seed: "Cal
                 assert sum(row.latest_users for row in figures if row.day >= first) == len(since)
 
     with new_database(quick=True) as open_store, asyncio.Runner() as runner:
-        seed = new_seed(runner.run(open_store()))
+        seed = Seed(runner.run(open_store()))
 
         @given(STEPS)
         def examples(steps: list[Step]) -> None:

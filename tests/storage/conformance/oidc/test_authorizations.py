@@ -5,7 +5,7 @@ import hashlib
 from dataclasses import replace
 
 from tests.databases import NOW
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.contract.client import GrantType
 from taproof.core.clock import HOUR, MINUTE
@@ -239,11 +239,9 @@ async def test_redeem_code_once_among_many(storage: Storage, other_node: Storage
     """Of many calls on two nodes, one succeeds; then its tokens can be found until they are revoked."""
     new, _ = await finished(storage, seed)
     asked = [NewTokens(bytes([number]) * 32, NOW + HOUR) for number in range(16)]
-    results = await asyncio.gather(
-        *(
-            (storage, other_node)[number % 2].authorizations.redeem_code(CODE.code_hash, tokens, NOW + 2)
-            for number, tokens in enumerate(asked)
-        )
+    results = await at_once(
+        *(16, lambda node, each: node.authorizations.redeem_code(CODE.code_hash, asked[each], NOW + 2)),
+        *(storage, other_node),
     )
     assert results.count(True) == 1
     winner = asked[results.index(True)]
