@@ -35,6 +35,7 @@ async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) ->
         await gone.wait()
 
     call = await callers.start(project, token, LONG, until_gone)
+    await asyncio.sleep(0.01)
     key = session_key(token)
     assert key is not None
     gone.set()
