@@ -1,21 +1,20 @@
 """Housekeeping erases old rows in bounded batches, and changes no number of analytics."""
 
 import asyncio
-import hashlib
-import itertools
+import contextlib
 import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.service.conftest import START as NODES_START
+from tests.service.conftest import START, HandClock, Node
 
-from taproof.core.accounts import ConsoleSession, Developer, Invitation
+from taproof.core.accounts import ConsoleSession, Invitation
 from taproof.core.clock import DAY, HOUR, MINUTE
-from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, StoreUnavailable
@@ -23,19 +22,15 @@ from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.prompts import PhoneRequest
-from taproof.core.sessions import NewSession, SessionKey
+from taproof.core.sessions import SessionKey
 from taproof.service import housekeeping
-from taproof.service.analytics import AnalyticsReader, Window
+from taproof.service.analytics import Window
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import WebhookResponse
 from taproof.storage.queries import deliveries
 from taproof.storage.sqlite.store import SqliteStorage
 
-if TYPE_CHECKING:
-    from tests.service.conftest import Node
-
-START = 20_000 * DAY
-DEVELOPER = Developer("dev_1", "ada@example.com", "free", START)
+BEGIN = 20_000 * DAY
 
 
 # ---- the property: a purge changes no figure
@@ -62,83 +57,56 @@ STEPS = st.lists(
 )
 
 
-class Twin:
+class Twin(Node):
     """A store with its own housekeeping; the same steps on another one differ in what is purged only."""
 
     def __init__(self, path: Path, retention_days: int) -> None:
-        self.now = START
-        encryptor = Encryptor(new_master_key(system_entropy))
-        self.storage = SqliteStorage.open(path, START)
+        storage = SqliteStorage.open(path, BEGIN)
         # Nothing here is about durability, and there are thousands of commits.
-        self.storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
-        self.housekeeping = Housekeeping(self.storage, encryptor, lambda: self.now, system_entropy, retention_days)
-        self.analytics = AnalyticsReader(self.storage, lambda: self.now)
-        self.projects = [
-            Project(
-                id=f"proj_{number:022d}",
-                developer_id=DEVELOPER.id,
-                name="Shop",
-                secret_key_preview="sk_aaaa…zzzz",
-                encrypted_webhook_secret=b"encrypted",
-                webhook_url="https://example.com/",
-                is_active=True,
-                public_access=True,
-                collect_phone=False,
-                created_at=START,
-            )
-            for number in range(2)
-        ]
-        self._numbers = itertools.count()
+        storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
+        super().__init__(storage, Encryptor(new_master_key(system_entropy)), HandClock())
+        self.clock.now = BEGIN
+        self.housekeeping = Housekeeping(storage, self.encryptor, self.clock, system_entropy, retention_days)
 
     async def begin(self) -> None:
-        await self.storage.developers.create_developer(DEVELOPER)
-        for project in self.projects:
-            await self.storage.projects.create_project(project, project.id.encode())
+        self.owner = await self.developer()
+        self.shops = [(await self.project(self.owner, webhook_url="https://example.com/"))[0] for _ in range(2)]
 
     async def take(self, step: Step) -> None:
-        self.now += step.days * DAY
-        project = self.projects[step.project]
-        if step.kind == "sweep":
-            await self.housekeeping.sweep()
-        elif step.kind in {"delete", "sweep all"}:
-            if step.kind == "delete":
-                await self.storage.projects.delete_project(DEVELOPER.id, project.id)
-            while await self.housekeeping.sweep():
-                pass
-        else:
-            await self._session(step, project)
+        self.clock.now += step.days * DAY
+        shop, user = self.shops[step.project], f"{step.user}"
+        match step.kind:
+            case "sweep":
+                await self.housekeeping.sweep()
+            case "delete" | "sweep all":
+                if step.kind == "delete":
+                    await self.storage.projects.delete_project(self.owner.id, shop.id)
+                await sweep_all(self.housekeeping)
+            case _:
+                with contextlib.suppress(ProjectNotFound):  # It may be deleted.
+                    await self.sign_in(step.kind, shop, user)
 
-    async def _session(self, step: Step, project: Project) -> None:
-        number = next(self._numbers)
-        key = SessionKey(self.now // DAY, hashlib.sha256(b"%d" % number).digest())
-        new = NewSession(key, f"sess_{number}", project.id, self.now, self.now + 10 * MINUTE)
-        try:
-            await self.storage.sessions.create_session(new, public=True)
-        except ProjectNotFound:
-            return
-        if step.kind == "pending":
-            return
-        user = f"{step.user}"
-        await self.storage.sessions.open_session(key, user, self.now)
-        event = Event(f"evt_{number}", "auth.confirmed", project.id, b"encrypted", self.now)
-        if step.kind == "cancelled":
-            await self.storage.sessions.cancel_session(key, user, self.now, event)
-        elif step.kind in {"confirmed", "used"}:
-            await self.storage.sessions.confirm_session(key, MessengerIdentity(user, "Name", ""), self.now, event)
-            if step.kind == "used":
-                await self.storage.sessions.consume_session(key, self.now)
+    async def sign_in(self, kind: str, shop: Project, user: str) -> None:
+        token = await self.pending(shop)
+        if kind != "pending":
+            await self.signin.open_session(token, user)
+        if kind == "cancelled":
+            await self.signin.cancel_session(token, user)
+        if kind in {"confirmed", "used"}:
+            await self.signin.confirm_session(token, MessengerIdentity(user, "Name", ""))
+        if kind == "used":
+            await self.signin.verify_session(shop.id, token, public=True)
 
     async def figures(self) -> list[object]:
         """Return every figure that a developer can read."""
-        projects = await self.storage.projects.list_projects(DEVELOPER.id)
-        return [
-            projects,
-            *[
-                await self.analytics.read_analytics(DEVELOPER, days=days, project_id=project_id)
-                for days in get_args(Window)
-                for project_id in (None, *(project.id for project in projects))
-            ],
-        ]
+        living = {shop.id: shop for shop in await self.storage.projects.list_projects(self.owner.id)}
+        shops = [living[shop.id] for shop in self.shops if shop.id in living]
+        found: list[object] = [(shop.sessions_count, shop.confirmed_count) for shop in shops]
+        for days in get_args(Window):
+            for project_id in (None, *(shop.id for shop in shops)):
+                seen = await self.analytics.read_analytics(self.owner, days=days, project_id=project_id)
+                found.append(replace(seen, projects=[]))
+        return found
 
 
 @settings(max_examples=settings().max_examples // 3)
@@ -173,7 +141,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeping, "BATCH", BATCH)
 
 
-def housekeeping_of(node: "Node", retention_days: int) -> Housekeeping:
+def housekeeping_of(node: Node, retention_days: int) -> Housekeeping:
     return Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, retention_days)
 
 
@@ -185,16 +153,16 @@ async def sweep_all(swept: Housekeeping) -> int:
     return full
 
 
-def count(node: "Node", query: str) -> int:
+def count(node: Node, query: str) -> int:
     return len(node.storage.database.rows(query, ()))
 
 
-async def _sessions(node: "Node", project: Project) -> None:
+async def _sessions(node: Node, project: Project) -> None:
     for _ in range(BATCH + 1):
         await node.confirmed(project)
 
 
-async def _console_sessions(node: "Node", project: Project) -> None:
+async def _console_sessions(node: Node, project: Project) -> None:
     for number in range(BATCH + 1):
         session = ConsoleSession(
             f"cses_{number}", project.developer_id, node.clock.now, node.clock.now, None, "::1", "Firefox"
@@ -202,7 +170,7 @@ async def _console_sessions(node: "Node", project: Project) -> None:
         await node.storage.credentials.create_console_session(session, b"%d" % number)
 
 
-async def _phone_requests(node: "Node", project: Project) -> None:
+async def _phone_requests(node: Node, project: Project) -> None:
     for number in range(BATCH + 1):
         token = await node.opened(project, f"{number}")
         session = await node.storage.sessions.read_session(session_key(token) or SessionKey(0, b""))
@@ -213,7 +181,7 @@ async def _phone_requests(node: "Node", project: Project) -> None:
         await node.storage.users.ask_for_phone(request)
 
 
-async def _prompts(node: "Node", project: Project) -> None:
+async def _prompts(node: Node, project: Project) -> None:
     for number in range(BATCH + 1):
         token = await node.opened(project, f"{number}")
         await node.signin.prompts.record_prompt(token, 0, f"{number}", 5, "en")
@@ -223,7 +191,7 @@ async def _prompts(node: "Node", project: Project) -> None:
     ("arrange", "rows", "lifetime"),
     [
         # A day of sessions goes when it is older than the retention, here of one day.
-        (_sessions, "SELECT 1 FROM sessions", 2 * DAY - NODES_START % DAY),
+        (_sessions, "SELECT 1 FROM sessions", 2 * DAY - START % DAY),
         (_console_sessions, "SELECT 1 FROM console_sessions", 12 * HOUR),
         # Ten minutes after the session is over: by then so is whatever was asked for before it.
         (_phone_requests, "SELECT 1 FROM phone_requests", 20 * MINUTE),
@@ -231,7 +199,7 @@ async def _prompts(node: "Node", project: Project) -> None:
     ],
 )
 async def test_rows_go_in_batches_when_nobody_needs_them(
-    node: "Node", arrange: Callable[["Node", Project], Awaitable[None]], rows: str, lifetime: int
+    node: Node, arrange: Callable[[Node, Project], Awaitable[None]], rows: str, lifetime: int
 ) -> None:
     """Not a millisecond earlier. A sweep erases one batch, and returns that there is more for the next one."""
     swept = housekeeping_of(node, 1)
@@ -247,7 +215,7 @@ async def test_rows_go_in_batches_when_nobody_needs_them(
     assert count(node, rows) == 0
 
 
-async def test_expired_invitations_go(node: "Node") -> None:
+async def test_expired_invitations_go(node: Node) -> None:
     """Those whose time is not over stay."""
     now = node.clock.now
     for days in (0, 1):
@@ -257,7 +225,7 @@ async def test_expired_invitations_go(node: "Node") -> None:
     assert node.storage.database.rows("SELECT id FROM invitations", ()) == [("inv_1",)]
 
 
-async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: "Node") -> None:
+async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: Node) -> None:
     """Its session was withdrawn, so the message must lose its buttons first."""
     project, _ = await node.project()
     token = await node.opened(project)
@@ -269,7 +237,7 @@ async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: "Node"
         assert count(node, "SELECT 1 FROM prompts") == left
 
 
-async def test_expiry_is_counted_before_a_session_is_erased(node: "Node") -> None:
+async def test_expiry_is_counted_before_a_session_is_erased(node: Node) -> None:
     """A process that starts after weeks still counts every session that nobody acted on, however many they are."""
     developer = await node.developer()
     project, _ = await node.project(developer)
@@ -283,7 +251,7 @@ async def test_expiry_is_counted_before_a_session_is_erased(node: "Node") -> Non
     assert analytics.totals["expired"] == 2 * BATCH + 2
 
 
-async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> None:
+async def test_finished_webhook_events_go_and_due_ones_stay(node: Node) -> None:
     """An event that is still to be sent is sent, however old it is; a finished one is kept for the retention."""
     swept = housekeeping_of(node, 2)
     project, _ = await node.project(webhook_url="https://example.com/")
@@ -298,7 +266,7 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
     assert len(await node.webhooks.claim_deliveries(9)) == 1
 
 
-async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deliveries_of_a_removed_webhook_end_in_batches(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sweep ends one batch, and returns that there is more until none is left."""
     monkeypatch.setattr(deliveries, "ENDED_AT_ONCE", 1)
     project, _ = await node.project(webhook_url="https://example.com/")
@@ -313,7 +281,7 @@ async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monk
     assert seen == [1, BATCH + 1, BATCH + 2]
 
 
-async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node") -> None:
+async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: Node) -> None:
     """With a short retention too the rows that count distinct users live as long as the widest window needs them."""
     project, _ = await node.project()
     await node.confirmed(project)
@@ -323,7 +291,7 @@ async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node
         assert count(node, "SELECT 1 FROM user_days") == left
 
 
-async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_room_for_new_days_is_made_once_a_day(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Today and the next three; again when the day changes or when it failed, not each second."""
     asked: list[tuple[int, int]] = []
     troubles = [StoreUnavailable()]
@@ -345,7 +313,7 @@ async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: p
     assert asked == [(today, today + 3), (today, today + 3), (today + 1, today + 4)]
 
 
-async def test_an_idle_sweep_writes_nothing(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_sweep_writes_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write waits for the disk, so that a service at rest would keep it from resting."""
     project, _ = await node.project(webhook_url="https://example.com/")
     await node.confirmed(project)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) ->
         await gone.wait()
 
     call = await callers.start(project, token, LONG, until_gone)
+    await asyncio.sleep(0.01)
     key = session_key(token)
     assert key is not None
     gone.set()
@@ -74,6 +76,13 @@ async def test_bounds(
     calls[0].cancel()
     await until(calls[0].done)
     assert not (await one_more()).done()
+
+
+def test_the_documents_state_the_bounds() -> None:
+    """In docs/reference/long-poll.md."""
+    page = " ".join((Path(__file__).parents[3] / "docs/reference/long-poll.md").read_text("utf-8").split())
+    process, project, session = (f"{each:,}" for each in (wait.PROCESS_LIMIT, wait.PROJECT_LIMIT, wait.SESSION_LIMIT))
+    assert f"At most {process} calls wait in one process, {project} of them for one project and {session}" in page
 
 
 # ---- the life of the service
