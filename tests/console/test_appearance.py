@@ -1,6 +1,5 @@
 """A project's own texts in the console: set, changed, refused, and used by the quick start."""
 
-import asyncio
 from typing import Any
 
 from tests.console.conftest import Installation, Visitor
@@ -60,22 +59,6 @@ async def test_a_logo_is_shown_under_its_own_policy(visitor: Visitor, console: I
     assert await texts_of(console, project) == TEXTS
     await visitor.submit(page, action, logo_url="")
     assert "cdn.shop.example" not in (await visitor.get(page)).html
-
-
-async def test_a_stale_form_keeps_newer_texts(visitor: Visitor, console: Installation) -> None:
-    """A form that was opened before another change, and that the visitor did not touch, changes nothing."""
-    project, _ = await visitor.create_project()
-    page, action = form_of(project)
-
-    async def change_elsewhere() -> None:
-        await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(texts=TEXTS))
-
-    stale = (await visitor.get(page)).one(".//input[@name='was_texts']").get("value") or ""
-    await asyncio.gather(change_elsewhere())
-    cleared = dict.fromkeys(("prompt_title", "button_label", "other_languages"), "")
-    answer = await visitor.submit(page, action, **cleared, was_texts=stale)
-    assert "Nothing was changed." in (await visitor.follow(answer)).text
-    assert await texts_of(console, project) == TEXTS
 
 
 async def test_refused_texts_are_shown_again(visitor: Visitor, console: Installation) -> None:

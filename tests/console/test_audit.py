@@ -102,15 +102,6 @@ async def test_the_subject(console: Installation, visitor: Visitor) -> None:
     assert f"/console/projects/{gone.id}" not in linked
 
 
-async def test_a_delivery_is_linked(console: Installation, visitor: Visitor) -> None:
-    """A delivery that was sent again is linked."""
-    actor = await by_console(console.storage, visitor.developer, console.clock.now)
-    subject = "evt_" + "A" * 22
-    await write(console, audit_entry(actor, "delivery.resent", console.clock.now + 1, system_entropy, subject=subject))
-    [link] = (await visitor.get(AUDIT)).all(".//tbody/tr[1]//a")
-    assert link.get("href") == f"/console/deliveries/{subject}"
-
-
 async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
     """An action through the API is shown with the name of the access token, or with its id after its revocation."""
     token = await console.services.developers.create_access_token(visitor.actor, "deploy script")

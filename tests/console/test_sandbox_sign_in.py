@@ -66,11 +66,9 @@ async def test_it_cannot_invite(console: Installation, sandbox: Sandbox, anonymo
     actor = await sandbox.begin(console)
     await anonymous.submit(SIGN_IN, ONE_CLICK)
     shown = await anonymous.get("/console/team")
-    assert "opened with one click or with an access token cannot invite" in shown.text
-    assert "Open the “First sign-in” link that make run (taproof serve --sandbox) printed" in shown.text
+    assert "Open the “First sign-in” link" in shown.text
     refused = await anonymous.post("/console/team/invitations", {"email": "eve@example.com", "plan": "free"})
-    assert refused.status == 403
-    assert "“First sign-in” link" in refused.texts(".//p[@role='alert']")[0]
+    assert (refused.status, "“First sign-in” link" in refused.texts(".//p[@role='alert']")[0]) == (403, True)
     again = await console.services.invitations.invite_again(actor, actor.developer)
     await console.services.invitations.accept_invitation(again.code, ADA, address="")
     await anonymous.submit(SIGN_IN, ONE_CLICK)  # Linking an account signs out all browsers.

@@ -121,27 +121,6 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     assert not await is_signed_in(anonymous)
 
 
-async def test_reported(console: Installation, anonymous: Browsing) -> None:
-    """A session from a sign-in that was reported is sent to the sign-in page with the next page."""
-    await bind(console, await console.add_developer("ada@example.com"))
-    link = await start(anonymous)
-    await console.messenger.confirm(link)
-    await anonymous.get(WAITING)
-    assert await is_signed_in(anonymous)
-    assert (await console.messenger.report(link)).signed_out
-    assert not await is_signed_in(anonymous)
-
-
-async def test_expired(console: Installation, anonymous: Browsing) -> None:
-    """After ten minutes without a decision the page says so, and so does the script's call."""
-    await start(anonymous)
-    console.clock.now += 10 * MINUTE
-    assert (await anonymous.get(STATE, wait="25")).response.json() == {"status": "expired"}
-    shown = await anonymous.get(WAITING)
-    assert "expired after ten minutes" in shown.texts(".//p[@role='alert']")[0]
-    assert shown.form(SIGN_IN) is not None
-
-
 async def test_finished_once(console: Installation, anonymous: Browsing) -> None:
     """One sign-in opens one console session, even if several tabs load the waiting page."""
     developer = await console.add_developer("ada@example.com")

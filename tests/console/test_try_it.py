@@ -150,17 +150,6 @@ async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Instal
     assert (await visitor.get(page_of(project))).texts(".//h2") == ["Expired"]
 
 
-async def test_a_result_that_was_received_elsewhere(visitor: Visitor, console: Installation) -> None:
-    """If the result was already received elsewhere, the page says so and shows no identity."""
-    project, _ = await visitor.create_project("Shop")
-    link = link_in(await start(visitor, project))
-    await console.messenger.confirm(link)
-    await console.messenger.signin.verify_session(project.id, link.partition("?start=")[2], public=True)
-    shown = await visitor.get(page_of(project))
-    assert shown.texts(".//h2") == ["Already used"]
-    assert ADA.messenger_name not in shown.html
-
-
 async def test_an_invalid_proof_is_reported(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

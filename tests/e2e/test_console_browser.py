@@ -94,7 +94,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await expect(page.get_by_role("status").first).to_contain_text("You are signed in")
             await phone_page.close()
 
-            # A project. Its secrets are shown once: neither a reload nor the back button shows them again.
+            # A project. Its secrets are shown once.
             await page.get_by_role("link", name="New project").click()
             await page.get_by_label("Name", exact=True).fill("Shop <b>&</b>")
             await page.get_by_role("button", name="Create the project").click()
@@ -105,15 +105,6 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             assert set(secrets) == {"sk", "whsec"}
             await page.locator(".secrets").get_by_role("button", name="Copy").first.click()
             assert await page.evaluate("navigator.clipboard.readText()") in secrets.values()
-            await page.reload()
-            await heading(page, "Shop <b>&</b>")
-            await expect(page.locator(".secrets")).to_have_count(0)
-            await page.get_by_label("Breadcrumb").get_by_role("link", name="Projects").click()
-            await heading(page, "Projects")
-            await page.go_back()
-            await heading(page, "Shop <b>&</b>")
-            for secret in secrets.values():
-                assert secret not in await page.content()
 
             # Its webhook. The events can be chosen once there is a URL to send them to.
             await page.get_by_role("link", name="Settings", exact=True).click()

@@ -62,39 +62,10 @@ def another_prompt(attacker: Attacker) -> None:
     attacker.tap("Confirm", own["message_id"])
 
 
-def new_message(attacker: Attacker) -> None:
-    attacker.tap("Paris", attacker.call("sendMessage", QUIZ, quiz(attacker.prompt()["inline_keyboard"])))
-
-
 def made_up(attacker: Attacker) -> None:
     attacker.prompt()
     data = f"c:{attacker.session['session_token']}"
     attacker.tap("Paris", attacker.call("sendMessage", QUIZ, [[{"text": "Paris", "callback_data": data}]]))
-
-
-def swapped_labels(attacker: Attacker) -> None:
-    """The genuine text, but Confirm is labelled Cancel."""
-    genuine = attacker.prompt()
-    names = {"Confirm": "Cancel", "Cancel": "Confirm"}
-    rows = [
-        [{**each, "text": names.get(each["text"], each["text"])} for each in row] for row in genuine["inline_keyboard"]
-    ]
-    # The sandbox finds "Cancel" by its data, unlike a person, so the buttons are distinguished by data here.
-    [data] = [each["callback_data"] for row in rows for each in row if each["text"] == "Cancel"]
-    message_id = attacker.call("sendMessage", html.escape(genuine["text"]), rows)
-    attacker.tap("", message_id, data=data)
-
-
-def hidden_words(attacker: Attacker) -> None:
-    genuine = attacker.prompt()
-    text = f"<tg-spoiler>{html.escape(genuine['text'])}</tg-spoiler>"
-    attacker.tap("Confirm", attacker.call("sendMessage", text, genuine["inline_keyboard"]))
-
-
-def words_out_of_sight(attacker: Attacker) -> None:
-    genuine = attacker.prompt()
-    text = html.escape(genuine["text"]) + "\u00a0" * 2_000 + "."
-    attacker.tap("Confirm", attacker.call("sendMessage", text, genuine["inline_keyboard"]))
 
 
 def edited_and_put_back(attacker: Attacker) -> None:
@@ -119,11 +90,7 @@ def taps_without_messages(attacker: Attacker) -> None:
 TRICKS: list[Callable[[Attacker], None]] = [
     edited_prompt,
     another_prompt,
-    new_message,
     made_up,
-    swapped_labels,
-    hidden_words,
-    words_out_of_sight,
     edited_and_put_back,
     taps_without_messages,
 ]

@@ -4,7 +4,6 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import pytest
 
 from taproof.sdk.code_challenge import code_challenge
 
@@ -83,27 +82,6 @@ def test_offer_has_the_button_and_needs_no_code(
     messages = client.get(f"/sandbox/users/{phone.messenger_id}/messages").json()["messages"]
     assert messages[-1]["inline_keyboard"][0][0]["url"].startswith(f"{PAGE}#taproof_return=")
     assert verify(client, project, session).json()["status"] == "confirmed"
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({}, "same_device_required"),
-        ({"return_url": PAGE}, "same_device_required"),
-        ({"code_challenge": code_challenge(VERIFIER)}, "same_device_required"),
-        ({"return_url": "https://evil.example/"}, "return_url_not_allowed"),
-        ({"return_url": 7}, "invalid_request"),
-        ({"return_url": None}, "invalid_request"),
-    ],
-)
-def test_refused_starts(client: httpx.Client, project: "OwnProject", body: dict[str, Any], code: str) -> None:
-    """On both endpoints, with an error that browsers can read."""
-    require(project)
-    public = call(client, "generate", project, **body)
-    key = {"Authorization": f"Bearer {project.secret_key}"}
-    for answer in (public, client.post("/api/v1/generate", json=body, headers=key)):
-        assert (answer.status_code, answer.headers["X-Error-Code"]) == (400, code)
-    assert public.headers["Access-Control-Allow-Origin"] == "*"
 
 
 def test_a_code_is_a_string(client: httpx.Client, project: "OwnProject") -> None:

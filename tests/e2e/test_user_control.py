@@ -46,35 +46,3 @@ def test_report_on_a_prompt(project: OwnProject, phone: Phone) -> None:
     phone.tap(TEXTS.unblock_button)
     phone.sign_in(again := project.generate())
     assert project.verify(again["session_token"])["status"] == "confirmed"
-
-
-def test_look_back_and_report(project: OwnProject, phone: Phone) -> None:
-    """A report withdraws an unread proof; if the proof was already read, the answer says so."""
-    read, unread = project.generate(), project.generate()
-    phone.sign_in(read)
-    assert project.verify(read["session_token"])["status"] == "confirmed"
-    phone.sign_in(unread)
-    listed = said(phone, "/sessions")
-    assert labels(listed) == [f"{number}. {TEXTS.not_me_button}" for number in (1, 2)]
-    phone.tap(f"1. {TEXTS.not_me_button}")
-    assert project.verify(unread["session_token"]) == {"status": "used"}
-    again = said(phone, "/sessions")
-    assert labels(again) == [f"2. {TEXTS.not_me_button}"]
-    assert again["text"].count(TEXTS.already_reported) == 1
-    phone.tap(f"2. {TEXTS.not_me_button}")
-    assert "The sign-in was used" in newest(phone)["text"]
-    assert [session["reported_at"] is not None for session in sessions_of(project)] == [True, True]
-
-
-def test_block_and_unblock(project: OwnProject, phone: Phone) -> None:
-    """A user blocks and unblocks a project by command; other users are not affected."""
-    session = project.generate()
-    phone.sign_in(session)
-    offer = said(phone, "/block")
-    assert len(labels(offer)) == 1
-    phone.tap(labels(offer)[0])
-    assert labels(newest(phone)) == [TEXTS.unblock_button]
-    offer = said(phone, "/unblock")
-    phone.tap(labels(offer)[0])
-    assert said(phone, "/unblock")["text"] == TEXTS.nothing_to_unblock
-    assert "/sessions" in said(phone, "/help")["text"]

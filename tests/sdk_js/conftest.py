@@ -260,6 +260,16 @@ def part(page: Page, name: str) -> Locator:
     return page.locator(f"taproof-button [part~={name}]")
 
 
+async def navigations(context: BrowserContext, page: Page) -> list[str]:
+    """Return a list that gets each address which the page asks for from now on, such as that of an app."""
+    asked: list[str] = []
+    session = await context.new_cdp_session(page)
+    await session.send("Page.enable")
+    for event in ("Page.frameRequestedNavigation", "Page.frameScheduledNavigation"):
+        session.on(event, lambda details: asked.append(details["url"]))
+    return asked
+
+
 async def start(page: Page, name: str = "Sign in with Telegram") -> str:
     """Click the button; return the link that its panel shows."""
     await page.get_by_role("button", name=name).click()

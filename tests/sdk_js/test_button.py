@@ -21,6 +21,7 @@ from tests.sdk_js.conftest import (
     go,
     heard,
     let_expire,
+    navigations,
     part,
     shown_link,
     start,
@@ -145,11 +146,7 @@ async def test_app_first(site: Site, way: Way, open_context: OpenContext, projec
     """On a phone a t.me link opens as tg:// first; the https link stays there in case nothing opened."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
-    session = await context.new_cdp_session(page)
-    await session.send("Page.enable")
-    asked: list[str] = []
-    session.on("Page.frameRequestedNavigation", lambda event: asked.append(event["url"]))
-    session.on("Page.frameScheduledNavigation", lambda event: asked.append(event["url"]))
+    asked = await navigations(context, page)
     way.mode = pending("https://t.me/shop_bot")
     link = await start(page)
     assert link == way.mode["deeplink"]

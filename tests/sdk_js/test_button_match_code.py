@@ -17,6 +17,7 @@ from tests.sdk_js.conftest import (
     Way,
     decide,
     go,
+    navigations,
     part,
     shown_link,
     start,
@@ -94,11 +95,7 @@ async def test_a_phone_with_the_app_is_not_taken_there(
     """Nor does a t.me link open as tg:// by itself if there is a number to read."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
-    session = await context.new_cdp_session(page)
-    await session.send("Page.enable")
-    asked: list[str] = []
-    session.on("Page.frameRequestedNavigation", lambda event: asked.append(event["url"]))
-    session.on("Page.frameScheduledNavigation", lambda event: asked.append(event["url"]))
+    asked = await navigations(context, page)
     token = "a-B_" * 10 + "xyz"
     deeplink = f"https://t.me/shop_bot?start={token}"
     way.mode = {"session_token": token, "deeplink": deeplink, "status": "pending", "match_code": "42"}
