@@ -3,6 +3,7 @@
 A driver is added to `tests.databases.DRIVERS`; no test may then skip it.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -20,6 +21,15 @@ from taproof.storage.sqlite.store import SqliteStorage
 def new_database(request: pytest.FixtureRequest) -> Database:
     """Makes a database, for tests that need many, as those do that Hypothesis runs many times."""
     return DRIVERS[request.param]
+
+
+@pytest.fixture
+def quick(new_database: Database) -> Iterator[tuple[Seed, asyncio.Runner]]:
+    """A seed and a runner for a test that Hypothesis runs many times on one database, which need not be durable."""
+    with new_database(quick=True) as open_store, asyncio.Runner() as runner:
+        seed = Seed(runner.run(open_store()))
+        yield seed, runner
+        runner.run(seed.storage.close())
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -107,29 +106,19 @@ def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
     assert set(before) <= {f"({version}" for version in range(LATEST + 1)}
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.mkdir(),
-        lambda path: path.write_bytes(b"This is no database, but a text that somebody put here." * 100),
-        lambda path: path.symlink_to(path.parent / "nowhere" / "a.db"),
-    ],
-    ids=["directory", "text", "dangling link"],
-)
-def test_what_cannot_be_a_database_is_refused_with_a_sentence(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
-    """The sentence names the file and what to do; what lay there is not touched."""
-    path = tmp_path / "a.db"
-    spoil(path)
-    before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(StoreUnavailable, match=r"a\.db cannot be opened for writing: .*TAPROOF_DATABASE_URL"):
-        SqliteStorage.open(path, NOW)
-    assert before is None or path.read_bytes() == before
-
-
-def test_a_missing_directory_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    """The file is made when needed, its directory is not: a slip in a path should not scatter databases."""
+def test_what_cannot_be_a_database_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """The sentence names the file and what to do. What lay there is not touched, and a directory is not made."""
+    text, link, missing = tmp_path / "text.db", tmp_path / "link.db", tmp_path / "missing" / "a.db"
+    text.write_bytes(content := b"This is no database, but a text that somebody put here." * 100)
+    link.symlink_to(tmp_path / "nowhere" / "a.db")
+    for path in (tmp_path, text, link):
+        with pytest.raises(
+            StoreUnavailable, match=rf"{path.name} cannot be opened for writing: .*TAPROOF_DATABASE_URL"
+        ):
+            SqliteStorage.open(path, NOW)
     with pytest.raises(StoreUnavailable, match="directory"):
-        SqliteStorage.open(tmp_path / "missing" / "a.db", NOW)
+        SqliteStorage.open(missing, NOW)
+    assert (text.read_bytes(), missing.parent.exists()) == (content, False)
 
 
 def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

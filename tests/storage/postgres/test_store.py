@@ -182,6 +182,27 @@ async def test_a_server_that_stops_and_starts() -> None:
         server.close()
 
 
+async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorage, seed: Seed) -> None:
+    """After a fail-over the old primary refuses writes: the store is away, and looks for the new one by itself."""
+    project = await seed.project()
+    database = dsn.rpartition("/")[2]
+    execute(dsn, f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'")
+    for _ in range(10):
+        with contextlib.suppress(StoreUnavailable):
+            await postgres.ping()
+    with pytest.raises(StoreUnavailable):
+        await postgres.sessions.create_session(seed.new_session(project), public=True)
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await PostgresStorage.open(dsn, NOW)
+    execute(dsn, "SET default_transaction_read_only = off", f"ALTER DATABASE {database} RESET ALL")
+    # One more may fail: a connection that was opened before the fail-over was over.
+    for _ in range(2):
+        with contextlib.suppress(StoreUnavailable):
+            await postgres.sessions.create_session(seed.new_session(project), public=True)
+    assert await postgres.sessions.create_session(seed.new_session(project), public=True)
+
+
 async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, seed: Seed) -> None:
     """Half of all callers are cancelled, at every moment: the others are answered, and no connection is lost."""
     project = await seed.project()

@@ -25,32 +25,23 @@ STATEMENTS = {
 }
 PLACEHOLDER = re.compile(r"\$(\d+)")
 
-# Every statement must search by an index, but for these, each with its reason.
+# Every statement must search by an index, but for these, by their reasons.
 SCANS = {
-    "LIST_DEVELOPERS",  # It lists them all, for the command line.
-    "REPLACE_INVITATIONS",  # There are as many as people were invited in a week.
-    "SETTLE_INVITATIONS",  # Of the same table.
-    "FIND_ACCESS_TOKENS_CREATED",  # It walks over what it has found.
-    "FIND_INVITED_DEVELOPERS",  # So does it.
-    "JUDGE_INVITATION",  # It asks whether there is any developer, and looks at the first.
-    "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
-    "NEXT_ENDED_WEBHOOK",  # So does it.
-    "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
-    "FIND_SESSION",  # So does it.
-    "FIND_NEWEST",  # So does it; the test below has its index.
-    "FIND_NEWEST_BY_EXPIRY",  # So does it.
-    "FIND_NEWEST_OF_USER",  # So does it.
-    "READ_PROJECTS",  # So does it.
-    "TELL_EXPIRED",  # So does it.
-    "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
-    "FIND_PERSONS",  # So does it, for the export.
-    "FIND_MEMBERS_OF_SIGN_IN",  # It walks over what it has found.
-    "FIND_CREATORS",  # It walks over the developers that it has found by an index.
-    "READ_DAILY_USERS",  # It groups the days that it has found by two indexes.
-    "LIST_LEASES",  # There are a handful, for an operator.
-    "COUNT_WAITING",  # It counts the index of due events, for an operator.
-    "COUNT_DEAD_LETTERS",  # It walks over all projects and searches each one's failed events, for an operator.
-    "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
+    "It lists them all, for the command line.": "LIST_DEVELOPERS",
+    "There are as many as people were invited in a week.": "REPLACE_INVITATIONS SETTLE_INVITATIONS",
+    "It walks over what it has found.": "FIND_ACCESS_TOKENS_CREATED FIND_INVITED_DEVELOPERS FIND_MEMBERS_OF_SIGN_IN",
+    "It asks whether there is any developer, and looks at the first.": "JUDGE_INVITATION",
+    "It takes the first row in the order of the primary key.": "NEXT_DELETED_PROJECT NEXT_ENDED_WEBHOOK",
+    "It walks over the list of projects that it is given; the test below has its index.": (
+        "FIND_DUE FIND_SESSION FIND_NEWEST FIND_NEWEST_BY_EXPIRY FIND_NEWEST_OF_USER READ_PROJECTS TELL_EXPIRED"
+    ),
+    "It walks over the developers of all projects, for an operator who erases a user.": "FIND_PERSON FIND_PERSONS",
+    "It walks over the developers that it has found by an index.": "FIND_CREATORS",
+    "It groups the days that it has found by two indexes.": "READ_DAILY_USERS",
+    "There are a handful, for an operator.": "LIST_LEASES",
+    "It counts the index of due events, for an operator.": "COUNT_WAITING",
+    "It walks over all projects and searches each one's failed events, for an operator.": "COUNT_DEAD_LETTERS",
+    "It walks over what it has found; the test below has its index.": "LIST_PROJECTS_OF_USER",
 }
 
 
@@ -95,7 +86,7 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(sqlite: S
             continue
         # A constant row is no table: it stands for the values of an INSERT with a condition.
         walks = [line for line in plan if line.startswith("SCAN") and line != "SCAN CONSTANT ROW"]
-        if walks and name not in SCANS:
+        if walks and name not in " ".join(SCANS.values()).split():
             wrong[name] = walks
     assert not wrong, f"does not fit the schema, or walks a whole table: {wrong}"
 

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.databases import Database
 from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY
@@ -49,7 +48,7 @@ def recount(seen: set[tuple[str, int]], first: int) -> dict[int, tuple[int, int]
     return {day: figures for day, figures in people.items() if day >= first}
 
 
-def test_counts_of_people_equal_a_recount(new_database: Database) -> None:
+def test_counts_of_people_equal_a_recount(quick: tuple[Seed, asyncio.Runner]) -> None:
     """In any order of days, projects, people, deletions and forgetting, also while a deletion is half done."""
 
     async def check(seed: Seed, steps: list[Step]) -> None:
@@ -97,14 +96,10 @@ def test_counts_of_people_equal_a_recount(new_database: Database) -> None:
                 since = {user for user, day in people if day >= first}
                 assert sum(row.latest_users for row in figures if row.day >= first) == len(since)
 
-    with new_database(quick=True) as open_store, asyncio.Runner() as runner:
-        seed = Seed(runner.run(open_store()))
+    seed, runner = quick
 
-        @given(STEPS)
-        def examples(steps: list[Step]) -> None:
-            runner.run(check(seed, steps))
+    @given(STEPS)
+    def examples(steps: list[Step]) -> None:
+        runner.run(check(seed, steps))
 
-        try:
-            examples()
-        finally:
-            runner.run(seed.storage.close())
+    examples()
