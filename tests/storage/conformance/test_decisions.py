@@ -232,5 +232,6 @@ async def test_a_refusal_has_the_state_that_the_statement_found(
         calls += [] if name in {"foreign", "unopened"} else [storage.sessions.withdraw_session(key, now)]
         assert await asyncio.gather(*calls) == [Refused(states.get(name))] * len(calls), name
     await seed.delete(project)
-    refused = await storage.sessions.cancel_session(made["foreign"].key, "1001", at, seed.event(project))
-    assert refused == Refused(None)
+    key = made["foreign"].key
+    assert await storage.sessions.cancel_session(key, "1001", at, seed.event(project)) == Refused(None)
+    assert await storage.sessions.withdraw_session(key, at) == Refused(None)
