@@ -5,10 +5,9 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
-import pytest
+from tests.storage.seed import Seed
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
@@ -16,12 +15,7 @@ from taproof.core.encryption import Encryptor, associated_data_of, new_master_ke
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.projects import ProjectChanges
-from taproof.storage.migrate import migrations
-from taproof.storage.sqlite.connection import migrate_database
 from taproof.storage.sqlite.store import SqliteStorage
-
-if TYPE_CHECKING:
-    from tests.storage.seed import Seed
 
 # Twelve sign-ins at once, without end; each step is printed only after it was acknowledged.
 PROGRAM = """
@@ -138,13 +132,3 @@ def _check_counters(connection: apsw.Connection) -> None:
     assert counted == recounted
     ((confirmed,),) = connection.execute("SELECT COUNT(*) FROM sessions WHERE confirmed_at IS NOT NULL").fetchall()
     assert connection.execute("SELECT COUNT(*) FROM webhook_events").fetchall() == [(confirmed,)]
-
-
-@pytest.mark.parametrize("size", [0, 100, 5_000])
-def test_a_database_cut_off_before_its_first_commit_is_begun_again(tmp_path: Path, size: int) -> None:
-    """Killed right after the file was made: the next start finds an empty file, or one with a torn WAL beside it."""
-    path = tmp_path / "taproof.db"
-    path.touch(mode=0o600)
-    if size:
-        (tmp_path / "taproof.db-wal").write_bytes(b"\x37\x7f\x06\x82" + b"\0" * size)
-    assert migrate_database(path, 0) == (0, len(migrations("sqlite")))
