@@ -110,6 +110,10 @@ class LiveSessions:
                     return
                 # Rendered only on a change: rendering takes longer than reading.
                 if seen != shown:
+                    # Again, because the browser may have been signed out before the change was read.
+                    if await self.access.visitor(request, by_itself=True) is None:
+                        yield _SIGNED_OUT
+                        return
                     shown = seen
                     rows = render_rows(self.pages, *seen, filters)
                     if rows.version != version:
@@ -125,13 +129,13 @@ class LiveSessions:
 
     async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> _Seen | bytes:
         """Return the current page, or the last message of a stream that no longer has access to the page."""
-        page = None
-        with contextlib.suppress(ProjectNotFound):
-            page = await filters.list_sessions(self.session_reader, visitor.developer)
-        # After the read, so that nothing is sent that happened after the browser was signed out.
         if await self.access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
-        return _PROJECT_GONE if page is None else (page, session_rows(page, self.clock()))
+        try:
+            page = await filters.list_sessions(self.session_reader, visitor.developer)
+        except ProjectNotFound:
+            return _PROJECT_GONE
+        return page, session_rows(page, self.clock())
 
 
 class _Stream(Response):

@@ -62,7 +62,9 @@ class MessengerUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmedSession(MessengerUser):
-    """The only response with the user's identity and proof. Later calls return used.
+    """The only response with identity and proof. Only the holder of the code_verifier gets it again, for 60 seconds.
+
+    Later calls return used.
 
     The phone number and the proof are omitted from `repr`.
     """

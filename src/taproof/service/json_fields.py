@@ -46,9 +46,9 @@ def shown(definition: type, found: Any, **values: Any) -> dict[str, Any]:
     """Return the fields of a definition in `contract/`, as JSON values.
 
     Args:
-        definition: the dataclass. Only its fields are shown. A field with a default is left out if it is None.
+        definition: the dataclass. Only its fields are shown. A field whose default is None is left out if it is None.
         found: has the values as attributes of the same names; times are in ms since the epoch.
-        values: the values of fields that have no such attribute, or another value there.
+        values: the values of fields that have no such attribute, or another value there; they are converted as well.
     """
     answer = {}
     for name, convert, may_be_omitted in _conversions(definition):

@@ -12,7 +12,7 @@ from taproof.core.sessions import ConsumedSession, NewSession
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.statements import CONFIRM_SESSIONS
-from taproof.storage.queries.mini_apps import ADMISSION_REFUSAL, INSERT_ONCE, REFUSALS, opened_values
+from taproof.storage.queries.mini_apps import ADMISSION_REFUSAL, INSERT_ONCE, MINI_APP_REFUSALS, opened_values
 from taproof.storage.queries.sessions import write_time
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns, consumed_from, event_values, identity_values
@@ -65,14 +65,14 @@ class PostgresMiniApps:
         key = session.key
         deadline = write_time(self._clock, now)
         if session.expires_at <= deadline:
-            raise REFUSALS["expired"]
+            raise MINI_APP_REFUSALS["expired"]
         created = (*opened_values(session, identity, now), session.project_id, public, session.bot_id)
         confirmed = columns([(*key, now, deadline, *identity_values(identity), *event_values(event), None, None, None)])
 
         async def sign_in(transaction: Transaction) -> ConsumedSession:
             ((refusal,),) = await transaction.add(CREATE_OPENED_SESSION, *created)
             if refusal is not None:
-                raise REFUSALS[refusal]
+                raise MINI_APP_REFUSALS[refusal]
             await transaction.add(CONFIRM_SESSIONS, [key.day], *confirmed)
             for _, *consumed in await transaction.add(USE_SESSION, *key, now):
                 return consumed_from(consumed)

@@ -128,7 +128,7 @@ class PostgresSessions(queries.SessionQueries):
     async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
         created = await self._creations.run((session, public))
         if isinstance(created, str):
-            raise queries.REFUSALS[created]
+            raise queries.CREATION_REFUSALS[created]
         return created
 
     async def _create(self, items: list[tuple[NewSession, bool]]) -> list[ReturnPolicy | str]:
@@ -241,7 +241,7 @@ class PostgresSessions(queries.SessionQueries):
     async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
         outcome = await self._withdrawals.run(_Change(key, now, ()))
         if not outcome:
-            # The application is told the state, which was only read.
+            # A session that is not there was only read; all others were locked, and so waited for the standbys already.
             await self._database.await_replication()
         return outcome
 

@@ -25,7 +25,7 @@ ADMISSION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
   WHEN p.bot_id IS DISTINCT FROM {bot} THEN 'other_bot'
   WHEN EXISTS (SELECT 1 FROM blocks b WHERE b.messenger_id = {user} AND b.project_id = p.id) THEN 'blocked' END"""
 """The reason why a project gets no session of a Mini App; null if it gets one, unless the session exists already."""
-REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
+MINI_APP_REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
     "no_project": ProjectNotFound,
     "no_public_access": PublicAccessDisabled,
     "broken_bot": BotBroken,

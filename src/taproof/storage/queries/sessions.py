@@ -22,7 +22,7 @@ CREATION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
   WHEN p.same_device = 'require' AND ({url} IS NULL OR {challenge} IS NULL) THEN 'no_return'
   WHEN p.is_active = 0 THEN 'paused' END"""
 """The reason why a project gets no new session; null if it gets one."""
-REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
+CREATION_REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
     "no_project": ProjectNotFound,
     "no_public_access": PublicAccessDisabled,
     "no_return": SameDeviceRequired,
@@ -115,9 +115,9 @@ WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at
 RETURNING id"""
 
 
-_EXISTS: Final = "EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)"
-AWAIT_RETURN: Final = await_return("$7", _EXISTS)
-RENEW_RETURN: Final = renew_return(_EXISTS)
+_PROJECT_EXISTS: Final = "EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)"
+AWAIT_RETURN: Final = await_return("$7", _PROJECT_EXISTS)
+RENEW_RETURN: Final = renew_return(_PROJECT_EXISTS)
 # PostgreSQL runs this too. `storage/postgres/` explains the `status || ''`.
 READ_RETURNING_USER: Final = """
 SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FROM sessions

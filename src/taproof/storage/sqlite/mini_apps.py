@@ -10,7 +10,7 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.sessions import ConsumedSession, NewSession
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.deliveries import RECORD_EVENT
-from taproof.storage.queries.mini_apps import ADMISSION_REFUSAL, INSERT_ONCE, REFUSALS, opened_values
+from taproof.storage.queries.mini_apps import ADMISSION_REFUSAL, INSERT_ONCE, MINI_APP_REFUSALS, opened_values
 from taproof.storage.queries.sessions import write_time
 from taproof.storage.rows import consumed_from, event_values
 from taproof.storage.sqlite.counts import COLUMNS, Counters, count_user
@@ -71,5 +71,5 @@ class SqliteMiniApps:
 
         created = await self._database.writer.run(write)
         if isinstance(created, str):
-            raise REFUSALS[created]
+            raise MINI_APP_REFUSALS[created]
         return created

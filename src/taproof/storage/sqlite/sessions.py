@@ -81,7 +81,7 @@ class SqliteSessions(queries.SessionQueries):
 
         created = await self._database.writer.run(write)
         if isinstance(created, str):
-            raise queries.REFUSALS[created]
+            raise queries.CREATION_REFUSALS[created]
         return created
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
