@@ -81,8 +81,8 @@ def _serve(proxy: HttpProxy, client: socketserver.StreamRequestHandler) -> None:
 
 
 def _pump(source: socket.socket, destination: socket.socket, idle: float | None) -> None:
-    source.settimeout(idle)
     with suppress(OSError):
+        source.settimeout(idle)
         while chunk := source.recv(65_536):
             destination.sendall(chunk)
         destination.shutdown(socket.SHUT_WR)

@@ -65,3 +65,17 @@ async def test_a_qr_code_is_drawn_once(console: Installation, monkeypatch: pytes
     for _ in range(10):
         assert (await ada.get(waiting.response.url.path)).all(".//svg[@class='qr-code']")
     assert len(drawn) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [(SIGN_IN, {"next": ""}), (f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"})],
+)
+async def test_too_many_tries_of_one_network(console: Installation, path: str, fields: dict[str, str]) -> None:
+    """A /48 of IPv6 has ten times the limit of an address, over all of its subnets."""
+    for subnet in range(10):
+        ada = await browser(console, f"2001:db8:1:{subnet:x}::7")
+        for _ in range(20):
+            assert (await ada.post(path, fields)).status != 429
+    assert (await (await browser(console, "2001:db8:1:ffff::7")).post(path, fields)).status == 429
+    assert (await (await browser(console, "2001:db8:2::7")).post(path, fields)).status != 429

@@ -1,6 +1,7 @@
 """Signing in with the messenger and with an access token, and refused attempts."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.console.browsing import Browsing
@@ -270,3 +271,35 @@ async def test_already_signed_in(visitor: Visitor) -> None:
         assert (shown.status, shown.location) == (303, "/console/tokens")
     assert (await visitor.get(WAITING)).location == "/console/projects"
     assert session_cookie(visitor) == before
+
+
+async def test_reported_while_it_signs_in(
+    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report between the confirmation and the session prevents the sign-in; the page says why."""
+    await bind(console, ada := await console.add_developer("ada@example.com"))
+    link = await start(anonymous, f"{SIGN_IN}?next=/console/audit")
+    await console.messenger.confirm(link)
+    store = console.storage.credentials.create_console_session
+
+    async def interrupted(*what: Any, **more: Any) -> None:
+        await console.messenger.report(link)
+        await store(*what, **more)
+
+    monkeypatch.setattr(console.storage.credentials, "create_console_session", interrupted)
+    shown = await anonymous.get(WAITING)
+    assert shown.status == 403
+    assert "send /unblock to the bot" in shown.texts(".//p[@role='alert']")[0]
+    assert shown.fields(SIGN_IN) == {"next": "/console/audit"}
+    assert await console.services.console_sessions.list_console_sessions(ada) == []
+    assert (session_cookie(anonymous), SIGN_IN_COOKIE in anonymous.client.cookies) == (None, False)
+
+
+async def test_expired(console: Installation, anonymous: Browsing) -> None:
+    """After ten minutes without a decision the page says so, and so does the script's call."""
+    await start(anonymous)
+    console.clock.now += 10 * MINUTE
+    assert (await anonymous.get(STATE, wait="25")).response.json() == {"status": "expired"}
+    shown = await anonymous.get(WAITING)
+    assert "expired after ten minutes" in shown.texts(".//p[@role='alert']")[0]
+    assert shown.form(SIGN_IN) is not None

@@ -227,3 +227,17 @@ async def test_webhook_events_are_chosen_by_boxes(visitor: Visitor, console: Ins
     [sentence] = refused.texts(".//p[@role='alert']")
     assert sentence == "The webhook events must name at least one event. To receive none, leave the webhook URL empty."
     assert (await the_project(visitor, console)).webhook_events == ("auth.cancelled", "auth.reported")
+
+
+async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
+    """Try it reports a used-up plan in the words of the API."""
+    pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
+    project, _ = await pro.create_project("Shop")
+    for user in ("1", "2", "3"):
+        await console.messenger.confirm(
+            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
+        )
+    console.clock.now += 60_000
+    shown = await pro.submit(page_of(project), page_of(project))
+    assert shown.status == 400
+    assert "limit of confirmed sign-ins for this month" in shown.texts(".//p[@role='alert']")[0]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service
-from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser
+from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser, sign_in
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +126,11 @@ def test_a_state_of_4_kb(browser: httpx.Client, shop: Client) -> None:
             browser.post("/oidc/authorize", data=parameters),
         ):
             assert answer_of(response)["state"] == state
+
+
+def test_an_erasure_ends_the_tokens(browser: httpx.Client, shop: Client, phone: Phone, developer: Developer) -> None:
+    """An erased sign-in gives no claims; the access token ends with it."""
+    code = sign_in(browser, shop, phone)
+    access_token = shop.redeem(code).json()["access_token"]
+    assert developer.call("DELETE", f"/users/{phone.messenger_id}").status_code == 200
+    assert shop.userinfo(access_token).status_code == 401

@@ -1,11 +1,13 @@
 """The events that a project chooses: auth.expired and auth.reported."""
 
+import asyncio
 import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
+from tests.databases import every_driver
 from tests.service.conftest import acting
 from tests.service.test_user_control import ADA, control_of, key_of
 
@@ -166,3 +168,22 @@ async def test_a_report_that_a_confirmation_overtakes_hides_the_account(
     assert (await node.signin.report_session(token, ADA)).changed
     (body,) = await send_due(node)
     assert (body["event"], body["messenger_id"], body["was_used"]) == ("auth.reported", None, False)
+
+
+@every_driver
+async def test_a_report_and_the_reader_at_once_agree(node: "Node", other_node: "Node") -> None:
+    """The event says "used" exactly if a reader was given the proof."""
+    project = await choosing(node, ("auth.reported",))
+    tokens = [await node.confirmed(project) for _ in range(30)]
+
+    async def read(token: str) -> bool:
+        return (await node.signin.verify_session(project.id, token, public=True)).proof is not None
+
+    control = control_of(other_node)
+    reads, reports = await asyncio.gather(
+        asyncio.gather(*map(read, tokens)),
+        asyncio.gather(*(control.report_sign_in(key_of(token), ADA) for token in tokens)),
+    )
+    assert all(seen.changed for seen in reports)
+    told = {body["session_token_sha256"]: body["was_used"] for body in await send_due(node)}
+    assert told == {sha256(token): was_read for token, was_read in zip(tokens, reads, strict=True)}

@@ -156,3 +156,24 @@ async def test_a_plan_that_is_another_one_for_a_moment(
     await node.storage.projects.delete_project(developer.id, project.id)
     with pytest.raises(ProjectNotFound):
         await node.projects.update_project(acting(developer), project.id, changes)
+
+
+async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -> None:
+    """Refused by any of its callers, with nothing stored; sessions of before are opened, confirmed and read."""
+    room = plans_of(node, sign_ins={"free": 1}).require_room
+    signin = WholeSignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=room)
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    under_way = [(await signin.create_session(project.id, public=True)).session_token for _ in range(3)]
+    await node.confirmed(project)
+    node.clock.now += FRESH
+    for public in (True, False):
+        with pytest.raises(PlanLimitReached):
+            await signin.create_session(project.id, public=public)
+    stored = await node.storage.projects.read_project(project.id)
+    assert stored is not None
+    assert stored.sessions_count == 4
+    for token in under_way:
+        await signin.open_session(token, "7")
+        assert (await signin.confirm_session(token, MessengerIdentity("7", "Ada", ""))).outcome == "confirmed"
+        assert (await signin.verify_session(project.id, token, public=True)).proof

@@ -1,6 +1,7 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,3 +52,14 @@ async def test_a_webhook_url_is_held_to_the_operators_addresses_and_ports(node: 
         with pytest.raises(InvalidRequest, match=r"^webhook_url "):
             await node.projects.create_project(acting(developer), changes)
     assert await node.projects.list_projects(developer) == [project]
+
+
+async def test_two_changes_at_once_are_both_kept(node: "Node", other_node: "Node") -> None:
+    """Only the given fields change: a rename and a pause on two nodes do not undo each other."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    await asyncio.gather(
+        node.projects.update_project(acting(developer), project.id, ProjectChanges(name="Renamed")),
+        other_node.projects.update_project(acting(developer), project.id, ProjectChanges(is_active=False)),
+    )
+    assert await node.projects.read_project(developer, project.id) == replace(project, name="Renamed", is_active=False)

@@ -1,5 +1,6 @@
 """A developer says "This wasn't me" of a sign-in to the service itself: whoever came in by it is out, on every node."""
 
+import asyncio
 import contextlib
 import json
 from typing import TYPE_CHECKING
@@ -226,5 +227,32 @@ async def test_a_report_in_the_middle_of_an_entry(
             patched.setattr(door.node.storage.credentials, step, interrupted)
             with refused:
                 await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
+        assert await door.sessions.list_console_sessions(ada) == []
+        assert await door.node.developers.list_access_tokens(ada.id) == []
+
+
+@every_driver
+@pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL])
+async def test_report_and_entry_at_once(door: Door, other_door: Door, purpose: Purpose) -> None:
+    """On two nodes, now one begun first, now the other: when both are done nobody is in, whatever they were told."""
+    ada = await door.developer()
+    for number in range(20):
+        started = await door.confirmed(purpose)
+
+        async def enter(started: StartedSignIn = started) -> str | CreatedAccessToken | None:
+            try:
+                return await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
+            except AccessDenied:
+                return None
+
+        late = number % 4 // 2  # So that the one overtakes the other in another place.
+        if number % 2:
+            report = asyncio.create_task(other_door.report(started))
+            await asyncio.sleep(0.001 * late)
+            await asyncio.gather(enter(), report)
+        else:
+            entering = asyncio.create_task(enter())
+            await asyncio.sleep(0.001 * late)
+            await asyncio.gather(other_door.report(started), entering)
         assert await door.sessions.list_console_sessions(ada) == []
         assert await door.node.developers.list_access_tokens(ada.id) == []

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import apsw
 import pytest
+from standardwebhooks import Webhook
 from tests.service.conftest import acting
 
-from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
@@ -180,3 +181,19 @@ async def test_a_lease_leaves_time_for_an_attempt_and_for_the_one_before_it(node
     await node.webhooks.release_deliveries([delivery])
     (again,) = await node.webhooks.claim_deliveries(10)
     assert (again.attempt, again.leased_until) == (1, node.clock.now + LEASE)
+
+
+async def test_the_headers_verify_with_the_current_secret(node: "Node") -> None:
+    """The secret of the moment of claiming: one that was regenerated after the event is the one that counts."""
+    node.clock.now = system_clock()
+    developer = await node.developer()
+    project, _ = await node.project(developer, webhook_url=URL)
+    await node.confirmed(project)
+    secrets = await node.projects.regenerate_secrets(acting(developer), project.id)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    request = node.webhooks.sign_delivery(delivery)
+    assert request.url == URL
+    assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["User-Agent"] == "Taproof/test"
+    assert request.headers["webhook-id"] == delivery.event.id
+    Webhook(secrets.webhook_secret).verify(request.body, dict(request.headers))

@@ -115,6 +115,8 @@ async def test_expire_sessions_and_a_decision_at_the_same_instant(
         session.id: ("auth.cancelled", "auth.confirmed")[number % 2] if done else "auth.expired"
         for number, (session, done) in enumerate(zip(opened, decided, strict=True))
     }
+    counted = await storage.counts.read_daily_counts([project.id], 0)
+    assert sum(each.expired + each.confirmed + each.cancelled for each in counted) == 20
 
 
 async def test_expire_sessions_and_the_end_of_the_webhook_at_the_same_instant(

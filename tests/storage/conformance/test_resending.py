@@ -192,6 +192,7 @@ async def test_read_delivery_is_for_its_developer(storage: Storage, seed: Seed) 
         assert await storage.deliveries.read_delivery(developer_id, event_id) is None
     await seed.delete(project)
     assert await storage.deliveries.read_delivery(project.developer_id, event.id) is None
+    assert not await storage.deliveries.resend_delivery(project.developer_id, event.id, seed.now)
 
 
 @pytest.mark.parametrize("state", STATES)

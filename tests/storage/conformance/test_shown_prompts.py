@@ -86,6 +86,7 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
             two.sessions.confirm_session(session.key, seed.identity(user), NOW, seed.event(project)),
             one.sessions.cancel_session(session.key, user, NOW, seed.event(project, "auth.cancelled")),
             two.sessions.withdraw_session(session.key, NOW),
+            one.sessions.confirm_session(session.key, seed.identity(user), NOW, seed.event(project)),
         )
         status = await status_of(one, session.key)
         assert {each.found and each.found.status for each in outcomes if isinstance(each, Refused)} <= {status}
@@ -94,10 +95,10 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
     won = await asyncio.gather(*(race(number, session) for number, session in enumerate(sessions)))
     assert [sum(each) for each in won] == [1] * len(sessions)
     (counts,) = await storage.counts.read_daily_counts([project.id], 0)
-    confirmed = sum(each[1] for each in won)
+    confirmed = sum(each[1] + each[4] for each in won)
     assert (counts.confirmed, counts.cancelled) == (confirmed, len(sessions) - confirmed)
     events = await storage.deliveries.claim_deliveries(NOW, LEASE, 100)
-    assert len(events) == sum(each[1] + each[2] for each in won)
+    assert len(events) == sum(each[1] + each[2] + each[4] for each in won)
 
 
 async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: Seed) -> None:
