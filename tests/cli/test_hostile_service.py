@@ -142,7 +142,27 @@ def test_an_endless_list_is_refused(ask: Ask) -> None:
     assert ask({"entries": [entry]}, "audit").exit_code == 0
     result = ask({"entries": [entry] * 10_001}, "audit")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.endswith(" does not answer like a Taproof service.\n")
+    assert "does not answer like a Taproof service" in result.stderr
+    result = ask({"projects": [{}] * 10_001}, "projects", "list")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "too many projects" in result.stderr
+
+
+def test_a_test_event_without_an_attempt_was_not_delivered(ask: Ask) -> None:
+    delivery = {"id": "evt_a", "event": "auth.confirmed", "created_at": "2026-11-20T08:00:00Z", "status": "due"}
+    project = "proj_" + "a" * 22
+    answer: dict[str, Any] = {
+        **delivery,
+        "project_id": project,
+        "session_id": None,
+        "next_attempt_at": None,
+        "sending": False,
+        "finished_at": None,
+    }
+    answer |= {"interrupted_attempts": 0, "attempts": []}
+    result = ask(answer, "webhooks", "trigger", "auth.confirmed", "--project", project)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "not delivered, no response" in result.stdout
 
 
 def test_an_export_that_breaks_off_fails(ask: Ask) -> None:

@@ -132,7 +132,12 @@ async def open_developer_api(
             raise InvalidSettings(["Leave out --developer: with --service, commands act for the developer signed in."])
         address, credential = signed_in_service(open_credentials(), service)
         with open_remote(address, credential.access_token) as remote:
-            yield CallRunner(remote.service, lambda *sent: asyncio.to_thread(remote.send, *sent))
+
+            async def send_to_service(request: Request, receive: Receive | None) -> CallResult:
+                # Not in a thread, which would go on after Ctrl-C.
+                return remote.send(request, receive)
+
+            yield CallRunner(remote.service, send_to_service)
         return
 
     settings = load(given)

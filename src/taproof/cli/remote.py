@@ -77,11 +77,12 @@ class RemoteService:
 def call_failed(address: str, error: TaproofApiError, what: str = "") -> CallFailed:
     """Return the error of a command whose call failed. `what` says what the service did not do."""
     if isinstance(error, UnexpectedAnswer):
-        return CallFailed(f"{address} does not answer like a Taproof service.")
+        named = address or "The service"
+        return CallFailed(f"{named} does not answer like a Taproof service. {visible_name(error.sentence)}")
     sentence = visible_name(error.sentence)
     if what and error.status is not None:
         sentence = f"{address} {what}: {sentence}"
-    elif error.code == "invalid_access_token":
+    elif error.code == "invalid_access_token" and address:
         sentence += f" To sign in again: taproof login {address}"
     return CallFailed(sentence)
 

@@ -14,6 +14,8 @@ from taproof.sdk.retries import ask
 T = TypeVar("T")
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_ITEMS_LIMIT: Final = 10_000
+"""The maximum number of items in a list: more than any service sends in one response."""
 
 
 def ask_developer_api(
@@ -53,11 +55,13 @@ def read_list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]
     """Return the list in a field of a response.
 
     Raises:
-        UnexpectedAnswer: there is no such list, or one of its items is invalid.
+        UnexpectedAnswer: there is no such list, it is too long, or one of its items is invalid.
     """
     items = answer.get(field)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise UnexpectedAnswer(f"The service's response has no list of {field}.", status=200)
+    if len(items) > _ITEMS_LIMIT:
+        raise UnexpectedAnswer(f"The service's response has too many {field}.", status=200)
     return [read(result, item) for item in items]
 
 

@@ -1,6 +1,7 @@
 """`taproof webhooks trigger`: send a realistic test event to the project's webhook URL, or to any other URL."""
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Annotated, Any, Final, cast, get_args
 
@@ -58,7 +59,8 @@ async def trigger(
             sent = await _send_here(api, cast("EventType", event), project, to)
         else:
             delivery = await api.call(send_webhook_test, project, event=event)
-            answer = {name: delivery["attempts"][-1].get(name) for name in ("status", "duration_ms", "error")}
+            attempt: Mapping[str, Any] = next(reversed(delivery["attempts"]), {})
+            answer = {name: attempt.get(name) for name in ("status", "duration_ms", "error")}
             is_delivered = delivery["status"] == "delivered"
             sent = {"id": delivery["id"], "event": event, "delivered": is_delivered, **answer}
     if as_json:
