@@ -344,12 +344,17 @@ def test_a_narrow_character_set_costs_no_secret() -> None:
 def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
     """In a pipe a row is one line with tabs; a terminal gets a table that fits, ids whole; [brackets] stay text."""
     environment = {"TAPROOF_DATABASE_URL": "sqlite:///here.db", "COLUMNS": "80", "TERM": "xterm"}
-    _start("developers", "add", "ada@example.com", **environment)
-    _start("projects", "create", "--developer", "ada@example.com", "[red]Shop[/red] " + "x" * 80, **environment)
-    piped = _start("projects", "list", "--developer", "ada@example.com", **environment)
+    project = "[red]Shop[/red] " + "x" * 80
+    for command in (
+        ("developers", "add", "ada@example.com"),
+        ("projects", "create", "--developer", "ada@example.com", project),
+        ("projects", "list", "--developer", "ada@example.com"),
+    ):
+        piped = _start(*command, **environment)
+        assert piped.returncode == 0, (command, piped.returncode, piped.stderr)
     header, row = piped.stdout.splitlines()
     assert header.split("\t")[:2] == ["id", "name"]
-    assert row.split("\t")[1] == "[red]Shop[/red] " + "x" * 80
+    assert row.split("\t")[1] == project
     ours, theirs = pty.openpty()
     subprocess.run(
         [*COMMAND, "projects", "list", "--developer", "ada@example.com"],
