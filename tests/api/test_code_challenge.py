@@ -96,6 +96,8 @@ async def test_waiting_is_for_the_holder_too(client: Client) -> None:
         ({"code_challenge": "A" * 43, "code_challenge_method": "plain"}, "code_challenge_method"),
         ({"code_challenge": "A" * 43, "code_challenge_method": 5}, "code_challenge_method"),
         ({"code_challenge_method": "S256"}, "code_challenge"),
+        ({"return_url": 7}, "return_url"),
+        ({"return_url": None}, "return_url"),
     ],
 )
 async def test_a_binding_that_cannot_be_had_starts_nothing(client: Client, fields: dict[str, Any], named: str) -> None:

@@ -131,13 +131,18 @@ async def test_without_public_access(provider: Provider) -> None:
 
 
 async def test_a_client_that_became_public_needs_pkce(provider: Provider, shop: Shop) -> None:
-    """A code without a challenge was protected by the client's secret only, so it ends with the secret."""
-    code = await shop.sign_in(code_challenge="", code_challenge_method="")
+    """A code without a challenge was protected by the client's secret only, so it ends with the secret.
+
+    A code with a challenge needs its verifier instead.
+    """
+    code, bound = await shop.sign_in(code_challenge="", code_challenge_method=""), await shop.sign_in()
     changes = ClientChanges(auth_method="none")
     shop.client, shop.secret = await provider.clients.update_client(
         acting(shop.developer), shop.project.id, shop.id, changes
     )
     assert await error_of(shop.redeem(code, code_verifier="")) == "invalid_grant"
+    assert await error_of(shop.redeem(bound, code_verifier="")) == "invalid_grant"
+    assert "id_token" in await shop.redeem(bound)
 
 
 async def test_pkce_cannot_be_downgraded(shop: Shop) -> None:

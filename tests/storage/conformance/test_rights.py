@@ -151,6 +151,12 @@ async def test_create_access_token_by_a_sign_in(storage: Storage, seed: Seed) ->
     assert await create(ada, DeveloperSignIn(mine.key, mine.id))
     assert [token.sign_in for token in await storage.credentials.list_access_tokens(ada.id)] == [mine.id]
     assert await storage.credentials.list_access_tokens(bob.id) == []
+    _, code_hash = await seed.invitation("eve@example.com")
+    eve = Developer(seed.name("dev"), "eve@example.com", "pro", NOW, messenger_id="1001", messenger_name="Eve")
+    with pytest.raises(AccessDenied):
+        await storage.developers.accept_invitation(
+            code_hash, eve, NOW, sign_in=DeveloperSignIn(reported.key, reported.id)
+        )
     # Bound to another account, the first one signs the developer in no more.
     _, again = await seed.invitation(developer=ada)
     assert await storage.developers.accept_invitation(again, replace(ada, messenger_id="3003"), NOW) == "accepted"
