@@ -109,7 +109,9 @@ def test_tls_in_the_process(tls: tuple[Service, str, Path]) -> None:
     """Every HTTPS answer, even an error, tells browsers to keep using HTTPS; every returned address is https."""
     service, base_url, authority = tls
     assert f"{base_url}/demo" in service.screen()
-    with httpx.Client(base_url=base_url, verify=ssl.create_default_context(cafile=str(authority))) as client:
+    with httpx.Client(
+        base_url=base_url, verify=ssl.create_default_context(cafile=str(authority)), timeout=60
+    ) as client:
         for path, status in (("/healthz", 200), ("/docs", 200), ("/nothing", 404), ("/demo", 200)):
             response = client.get(path)
             assert response.status_code == status
@@ -127,7 +129,7 @@ def test_old_tls_is_refused(tls: tuple[Service, str, Path]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = context.maximum_version = version
-        httpx.get(f"{base_url}/healthz", verify=context).raise_for_status()
+        httpx.get(f"{base_url}/healthz", verify=context, timeout=60).raise_for_status()
 
     shake_hands(ssl.TLSVersion.TLSv1_2)
     shake_hands(ssl.TLSVersion.TLSv1_3)
