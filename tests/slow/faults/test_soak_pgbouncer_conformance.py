@@ -15,7 +15,7 @@ from taproof.storage.postgres.store import PostgresStorage
 __all__ = ["other_node", "seed", "storage"]
 
 # Tests of LISTEN, which needs a server connection of its own and does not work here: the documented exception.
-# `test_pgbouncer.py` tests the replacement, an answer within about a second. The property of lists opens its own stores.
+# `test_pgbouncer.py` tests the replacement, an answer within about a second. The property of lists has its own store.
 LEFT_OUT = ("test_watch_decisions_", "test_filters_together_")
 
 # pytest finds a test by its name in a module. These are the suite's own, with the `open_store` of this file.
