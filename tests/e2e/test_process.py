@@ -108,7 +108,7 @@ def test_signing_in_after_a_kill(survivor: Survivor) -> None:
 
 
 def test_sigterm_finishes_what_is_under_way(survivor: Survivor, receiver: Receiver) -> None:
-    """What has begun is answered, waiting clients with the current status; a webhook in flight is finished; exit 0.
+    """SIGTERM answers open requests and waiting clients, finishes a webhook in flight, and exits with 0.
 
     This is the last test of the file, because it ends the service of the others.
     """

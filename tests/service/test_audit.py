@@ -113,7 +113,7 @@ async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node:
 
 
 async def test_the_command_line_is_told_as_the_actor(node: "Node") -> None:
-    """Nobody is recognised there, so no developer is named beside what was done. A log begins with its developer."""
+    """Name no developer for actions on the command line, which knows none. A log begins with its developer."""
     ada, bob = await node.developer("pro"), await node.developer()
     for developer, is_owner in ((ada, True), (bob, False)):
         log = Log(node, developer)

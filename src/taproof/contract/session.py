@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from taproof.contract.fields import TIME, Field
 from taproof.contract.project import PROJECT_ID
@@ -36,7 +36,7 @@ class Session:
         str | None, Field('null until the user confirms; after that, "" if the user has none.', example="ada")
     ]
     messenger_phone: Annotated[str | None, PHONE] = field(default=None, repr=False)
-    status: Annotated[SignInStatus, Field(example="used")]
+    status: Annotated[str, Field(example="used", limits={"enum": list(get_args(SignInStatus))})]
     created_at: Annotated[datetime, TIME]
     confirmed_at: Annotated[datetime | None, Field("null until the user confirms.")]
     reported_at: Annotated[

@@ -70,9 +70,9 @@ class Project:
     public_access: bool
     collect_phone: bool
     phone_required: bool = True
-    """Whether users must share their phone number to sign in. Ignored without `collect_phone`."""
+    """True requires users to share their phone number. Ignored without `collect_phone`."""
     show_context: bool = True
-    """Whether the prompt shows where the request came from."""
+    """True shows in the prompt where the request came from."""
     match_code: bool = False
     sessions_count: int = 0
     confirmed_count: int = 0

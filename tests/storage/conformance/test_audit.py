@@ -111,7 +111,7 @@ class Scene(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """What the scenes act on. Ada is on the plan Pro and owns `project` and `rotating`; Bob owns `other`."""
+    """The objects that the scenes change. Ada, on the plan Pro, owns `project` and `rotating`; Bob owns `other`."""
 
     ada: Developer
     bob: Developer

@@ -328,7 +328,7 @@ async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: Se
 
 
 async def test_update_project_takes_another_bot_of_no_loser(storage: Storage, seed: Seed) -> None:
-    """Whoever has another bot by now, broken or not, keeps that; and a loser that is gone is no loser."""
+    """Taking a broken bot removes it from the projects that still have it: not from one with another bot by now."""
     loser, _ = await broken(storage, seed)
     project, other = await seed.project(), await seed.project()
     second = bot_of(loser, 7_000_000_002, "Other_Bot")

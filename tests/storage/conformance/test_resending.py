@@ -68,7 +68,7 @@ async def test_record_delivery_keeps_event_and_attempt(storage: Storage, seed: S
 
 
 async def test_record_delivery_needs_the_project_and_a_member_who_may_send(storage: Storage, seed: Seed) -> None:
-    """Whoever was removed while a receiver was slow to answer changes nothing; nothing is left of a deleted project."""
+    """Refuse the result of a test whose sender was removed or project deleted while the receiver answered."""
     project, other = await seed.project(webhook_url=URL), await seed.project()
     event = seed.event(project, "webhook.test")
     record = storage.deliveries.record_delivery

@@ -268,7 +268,7 @@ async def used(storage: Storage, seed: Seed, project: Project) -> tuple[NewSessi
 
 
 async def test_poll_session_tells_the_challenge(storage: Storage, seed: Seed) -> None:
-    """Whoever polls is held to it, from the first poll on; another session has none."""
+    """Return the challenge with each poll of its session, and none for another session."""
     project = await seed.project()
     for challenge in (CHALLENGE, None):
         new = await seed.session(project, code_challenge=challenge)

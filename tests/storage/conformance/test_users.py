@@ -213,7 +213,7 @@ async def test_list_sign_ins_of_all_projects_and_of_one(storage: Storage, seed: 
 
 
 async def test_list_sign_ins_begins_at_its_time(storage: Storage, seed: Seed) -> None:
-    """What was created at that instant is in, what was created before it is not, nor is a deleted project's."""
+    """List sign-ins created at that instant or later, without those of deleted projects."""
     gone, kept = await seed.project(), await seed.project()
     await seed.confirmed(gone)
     await seed.confirmed(kept, at=NOW - 1)
@@ -366,7 +366,7 @@ async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
 
 
 async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storage, seed: Seed) -> None:
-    """Who consumes the session or reads again gets it, and the list has it; a second confirmation changes nothing."""
+    """Return the phone number by consuming, rereading and listing; a second Confirm changes nothing."""
     project = await seed.project(collect_phone=True, webhook_url="https://example.com/")
     new = await seed.opened(project, code_challenge=b"c" * 32)
     event = seed.event(project)
