@@ -116,6 +116,8 @@ def started(**changed: Any) -> bytes:
         (200, started(verification_uri_complete="https://[")),
         (200, started(verification_uri_complete="https://t.me/" + "x" * 5_000)),
         (200, started(device_code=5)),
+        (200, started(device_code="")),
+        (200, started(device_code="x" * 2_001)),
         (200, started(match_code=42)),
         (200, started(match_code="\x1b[2J")),
         (200, started(match_code="")),
@@ -153,6 +155,8 @@ def test_what_is_no_service_gets_one_printable_sentence(
         {"access_token": ["x"], "token_id": "../me", "email": "a@b.c"},
         {"access_token": _TOKEN, "token_id": "tok_1", "email": "a@b.c"},
         {"access_token": _TOKEN, "expires_in": -1, "token_id": "tok_1", "email": "a@b.c"},
+        {"access_token": _TOKEN, "expires_in": 600, "token_id": "tok_1", "email": ""},
+        {"access_token": _TOKEN, "expires_in": 600, "token_id": "tok_1", "email": "a" * 2_001},
     ],
 )
 def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impostor, answer: Any) -> None:

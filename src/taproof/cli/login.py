@@ -43,7 +43,8 @@ from taproof.sdk.reading import read
 
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _SESSION_TOKEN: Final = re.compile(r"\?start=([A-Za-z0-9_-]{43})\Z")
-_LINK_LIMIT: Final = 2_000
+_TEXT_LIMIT: Final = 2_000
+"""The maximum number of characters in a link, a device code or an e-mail address from a service."""
 _DAY: Final = 86_400
 """Seconds."""
 _TOKEN_ID: Final = re.compile(ACCESS_TOKEN_ID.pattern)
@@ -187,7 +188,7 @@ def _sign_in(remote: RemoteService, *, as_json: bool) -> tuple[Credential, int]:
         raise CallFailed(f"{address} did not answer with a sign-in link.")
     if _MATCH_CODE.fullmatch(match_code) is None:
         raise CallFailed(f"{address} did not answer with a number to tap.")
-    if min(started.expires_in, started.interval) < 0:
+    if min(started.expires_in, started.interval) < 0 or not 0 < len(started.device_code) <= _TEXT_LIMIT:
         raise CallFailed(f"{address} does not answer like a Taproof service.")
     seconds, interval = min(max(1, started.expires_in), 3_600), min(max(1, started.interval), 60)
     typer.echo(
@@ -227,7 +228,8 @@ def _wait(remote: RemoteService, device_code: str, seconds: float, interval: flo
 
 
 def _credential(address: str, got: _SignedIn) -> tuple[Credential, int]:
-    if not is_key(got.access_token, "tap") or _TOKEN_ID.fullmatch(got.token_id) is None or got.expires_in < 0:
+    is_usable = got.expires_in >= 0 and 0 < len(got.email) <= _TEXT_LIMIT
+    if not is_usable or not is_key(got.access_token, "tap") or _TOKEN_ID.fullmatch(got.token_id) is None:
         raise CallFailed(f"{address} did not answer with an access token.")
     days = round(min(max(_DAY, got.expires_in), 3_650 * _DAY) / _DAY)
     return Credential(got.access_token, got.token_id, got.email), days
@@ -235,7 +237,7 @@ def _credential(address: str, got: _SignedIn) -> tuple[Credential, int]:
 
 def _is_link(text: str) -> bool:
     """Return whether a link is safe to print and open. The service may be hostile."""
-    if not (text.isascii() and text.isprintable()) or " " in text or len(text) > _LINK_LIMIT:
+    if not (text.isascii() and text.isprintable()) or " " in text or len(text) > _TEXT_LIMIT:
         return False
     try:
         parts = urlsplit(text)
