@@ -51,6 +51,8 @@ async def test_a_client_from_creation_to_deletion(clients: Clients) -> None:
         "email": "none",
         "id_token_lifetime": 3600,
         "grant_types": ["authorization_code"],
+        "groups": {},
+        "allowed_groups": [],
         "client_secret_preview": f"{secret[:8]}…{secret[-4:]}",
         "created_at": iso8601(START),
     }
@@ -58,6 +60,7 @@ async def test_a_client_from_creation_to_deletion(clients: Clients) -> None:
     assert await clients.ask("GET", one) == created
     settings = {"signing_alg": "ES256", "email": "synthetic", "id_token_lifetime": 86_400}
     settings |= {"grant_types": ["authorization_code", "device_code"]}
+    settings |= {"groups": {"admins": ["1001"], "staff": ["1001", "1002"]}, "allowed_groups": ["staff"]}
     settings |= {"name": "New", "redirect_uris": ["com.example.app:/cb", "http://127.0.0.1/"], "auth_method": "post"}
     assert await clients.ask("PATCH", one, settings) == created | settings
     assert await clients.ask("PATCH", one, {}) == created | settings

@@ -4,10 +4,11 @@ import re
 
 import pytest
 from tests.console.browsing import Shown
-from tests.console.conftest import BASE_URL, Installation, Visitor
+from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
 from taproof.core.identifiers import is_key, key_hash
 from taproof.core.oidc.clients import ClientChanges, OidcClient
+from taproof.core.oidc.groups import Groups
 from taproof.core.projects import Project, ProjectChanges
 
 URI = "https://grafana.example/login/generic_oauth"
@@ -168,3 +169,41 @@ async def test_the_page_says_what_a_project_limits(visitor: Visitor, console: In
     changes = ProjectChanges(public_access=False, collect_phone=True)
     await console.services.projects.update_project(visitor.actor, project.id, changes)
     assert not [hint for hint in hints if hint not in (await visitor.get(page_of(project, client))).text]
+
+
+async def test_groups_in_the_console(visitor: Visitor, console: Installation) -> None:
+    """Groups are made on the client's page, and members are added there and on the user's page."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    page = page_of(project, client)
+
+    async def groups() -> Groups:
+        return (await stored(console, visitor, project))[0].groups
+
+    async def edit(action: str, **fields: str) -> Shown:
+        return await visitor.post(f"{page}/groups", {"action": action, **fields})
+
+    await edit("add-group", group="staff")
+    await edit("add-group", group="admins")
+    await edit("add-member", group="staff", messenger_id="2002")
+    await visitor.submit(page, f"{page}/allowed-groups", **{"allowed staff": "on"})
+    assert await groups() == Groups({"admins": (), "staff": ("2002",)}, ("staff",))
+    assert "2002" in (await visitor.get(page)).html
+    for refused, sentence in (
+        (await edit("delete-group", group="staff"), "staff"),
+        (await edit("add-member", group="staff", messenger_id="ada"), "list of messenger ids"),
+        (await edit("add-group", group="<b>"), "The name of a group"),
+        (await edit("", group="staff"), "Use the forms"),
+    ):
+        assert (refused.status, sentence in refused.html) == (400, True)
+    await edit("remove-member", group="staff", messenger_id="2002")
+    await edit("delete-group", group="admins")
+    created = await visitor.start_session(project.id)
+    await console.messenger.confirm(created.deeplink)
+    user, own = f"/console/projects/{project.id}/users/{ADA.messenger_id}", f"{client.id} staff"
+    await visitor.submit(user, f"{user}/groups", group=own)
+    await visitor.post(f"{user}/groups", {"action": "add-member", "group": own})
+    assert await groups() == Groups({"staff": (ADA.messenger_id,)}, ("staff",))
+    assert "staff in" in (await visitor.get(user)).html
+    await visitor.post(f"{user}/groups", {"action": "remove-member", "group": own})
+    assert await groups() == Groups({"staff": ()}, ("staff",))

@@ -125,7 +125,9 @@ class Console:
             self.live,  # Must precede the session page, whose route would also match this path.
             SessionPages(access, pages, use_cases.session_reader, projects, deliveries, clock),
             ErasurePages(access, pages, use_cases.erasure, use_cases.session_reader),
-            UserPages(access, pages, use_cases.users, use_cases.exports, use_cases.session_reader, clock),
+            UserPages(
+                access, pages, use_cases.users, use_cases.exports, use_cases.session_reader, use_cases.clients, clock
+            ),
             AnalyticsPages(access, pages, use_cases.analytics),
         )
         routes: list[BaseRoute] = [

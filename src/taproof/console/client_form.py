@@ -12,10 +12,14 @@ _IN_WORDS: Final = {
     "redirect_uris": "Redirect URIs",
     "id_token_lifetime ": "The lifetime of ID tokens ",
     "grant_types ": "How users sign in ",
+    "groups can": "A client can",
+    "allowed_groups contains": "The groups that may sign in contain",
 }
 """The beginnings of API error sentences about a field, with the form's own wording."""
-NEW: Final = {"name": "", "redirect_uris": (), **CLIENT_DEFAULTS.given()}
-"""The form values for a new client."""
+NEW: Final = {"name": "", "redirect_uris": ()} | {
+    name: value for name, value in CLIENT_DEFAULTS.given().items() if "groups" not in name
+}
+"""The form values for a new client, which has no groups yet."""
 _CHOICES: Final = ("auth_method", "signing_alg", "email")
 
 

@@ -1,6 +1,6 @@
 """The OpenID Connect pages of a project: its clients, with the values to paste into each application."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from starlette.routing import Route
 from taproof.console import client_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.client_form import in_words
-from taproof.console.forms import read_form
+from taproof.console.forms import Form, read_form
 from taproof.console.rendering import PageRenderer
 from taproof.contract.client import MAX_LIFETIME, MIN_LIFETIME, REDIRECT_URIS_LIMIT
 from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
@@ -19,6 +19,7 @@ from taproof.core.identifiers import is_client_id
 from taproof.core.names import isolated_name
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, OidcClient
 from taproof.core.oidc.discovery import provider_metadata
+from taproof.core.oidc.groups import Groups
 from taproof.core.projects import Project
 from taproof.service.oidc.clients import OidcClients
 
@@ -50,6 +51,7 @@ class ClientPages:
         on_project = self.access.on_project
         clients = f"{HOME}/{{project_id}}/clients"
         client = f"{clients}/{{client_id}}"
+        user_groups = f"{HOME}/{{project_id}}/users/{{messenger_id}}/groups"
         return [
             Route(clients, on_project(self._list), methods=["GET"]),
             Route(clients, on_project(self._create), methods=["POST"]),
@@ -57,6 +59,9 @@ class ClientPages:
             Route(client, on_project(self._update), methods=["POST"]),
             Route(f"{client}/regenerate", on_project(self._regenerate), methods=["POST"]),
             Route(f"{client}/delete", on_project(self._delete), methods=["POST"]),
+            Route(f"{client}/groups", on_project(self._edit_groups), methods=["POST"]),
+            Route(f"{client}/allowed-groups", on_project(self._allow_groups), methods=["POST"]),
+            Route(user_groups, on_project(self._edit_user), methods=["POST"]),
         ]
 
     async def _list(
@@ -112,6 +117,55 @@ class ClientPages:
             return self._page(request, project, client, error=in_words(error))
         return self._redirect(request, client, "The secret was replaced, and the old one no longer works.", secret)
 
+    async def _edit_groups(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        """Add or delete a group, or add or remove one of its members."""
+        form = await read_form(request)
+        client = await self._client(request, visitor, project)
+        try:
+            await self._edit(visitor, client, form)
+        except InvalidRequest as error:
+            return self._page(request, project, client, groups_error=in_words(error))
+        return self._redirect(request, client, "Saved.")
+
+    async def _allow_groups(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        """Change which groups may sign in."""
+        form = await read_form(request)
+        client = await self._client(request, visitor, project)
+        allowed = tuple(name for name in client.groups.members if form.is_checked(f"allowed {name}"))
+        try:
+            await self.clients.update_client(
+                visitor.actor, project.id, client.id, ClientChanges(allowed_groups=allowed)
+            )
+        except InvalidRequest as error:  # A group was deleted in another tab.
+            return self._page(request, project, client, groups_error=in_words(error))
+        return self._redirect(request, client, "Saved.")
+
+    async def _edit_user(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        """Add a user to a group, or remove them, on the user's page."""
+        form = await read_form(request)
+        messenger_id: str = request.path_params["messenger_id"]
+        form["messenger_id"] = messenger_id
+        client_id, _, form["group"] = form["group"].partition(" ")
+        if not is_client_id(client_id):
+            raise ClientNotFound
+        client = await self.clients.read_client(visitor.developer, project.id, client_id)
+        await self._edit(visitor, client, form)
+        path = f"{HOME}/{project.id}/users/{messenger_id}"
+        return self.pages.redirect(request, path, notice="Saved.")
+
+    async def _edit(self, visitor: Visitor, client: OidcClient, form: Form) -> None:
+        group, messenger_id = form["group"], form["messenger_id"]
+        edits: dict[str, Callable[[Groups], Groups]] = {
+            "add-group": lambda groups: groups.with_group(group),
+            "delete-group": lambda groups: groups.without_group(group),
+            "add-member": lambda groups: groups.with_member(group, messenger_id, is_member=True),
+            "remove-member": lambda groups: groups.with_member(group, messenger_id, is_member=False),
+        }
+        edit = edits.get(form["action"])
+        if edit is None:
+            raise InvalidRequest("Use the forms of the page.")
+        await self.clients.edit_groups(visitor.actor, client.project_id, client.id, edit, group)
+
     async def _delete(self, request: Request, visitor: Visitor, project: Project) -> Response:
         await read_form(request)
         client = await self._client(request, visitor, project)
@@ -134,6 +188,7 @@ class ClientPages:
         typed: Mapping[str, Any] | None = None,
         was: Mapping[str, Any] | None = None,
         error: str = "",
+        groups_error: str = "",
     ) -> Response:
         """Show a client. After an error, show the input `typed` instead of the values `was`."""
         kept = client_form.shown(client)
@@ -145,8 +200,9 @@ class ClientPages:
             "was": was or kept,
             "limits": _LIMITS,
             "error": error,
+            "groups_error": groups_error,
         }
-        return self.pages.render(request, "client.html", context, status=400 if error else 200)
+        return self.pages.render(request, "client.html", context, status=400 if error or groups_error else 200)
 
     def _redirect(self, request: Request, client: OidcClient, notice: str, secret: str | None = None) -> Response:
         path = f"{HOME}/{client.project_id}/clients/{client.id}"

@@ -14,6 +14,7 @@ from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, NotFound, SignedOut
 from taproof.core.projects import Project
 from taproof.http.download import Download, joined
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.sessions.list import SessionReader
 from taproof.service.user_export import UserExports
 from taproof.service.users import UserPage, Users
@@ -21,6 +22,16 @@ from taproof.service.users import UserPage, Users
 PAGE: Final = 50
 _GONE: Final = "This user has not signed in to this project, or their data was erased."
 _NOT_AN_ID: Final = "A messenger id has only digits, at most 20. The list below shows all users."
+
+
+@dataclass(frozen=True, slots=True)
+class UserGroup:
+    """A group of a client of the project. `value` names both in a form."""
+
+    value: str
+    name: str
+    client_name: str
+    is_member: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,7 @@ class UserPages:
     users: Users
     exports: UserExports
     session_reader: SessionReader
+    clients: OidcClients
     clock: Clock
 
     def routes(self) -> list[Route]:
@@ -79,7 +91,12 @@ class UserPages:
         filters = SessionFilters(project_id=project.id, messenger_id=messenger_id)
         sessions = await filters.list_sessions(self.session_reader, visitor.developer)
         rows = render_rows(self.pages, sessions, session_rows(sessions, self.clock()), filters)
-        context = {"project": project, "user": user, "rows": rows}
+        groups = [
+            UserGroup(f"{client.id} {name}", name, client.name, is_member=messenger_id in members)
+            for client in await self.clients.list_clients(visitor.developer, project.id)
+            for name, members in client.groups.members.items()
+        ]
+        context = {"project": project, "user": user, "rows": rows, "groups": groups}
         return self.pages.render(request, "user.html", context)
 
     async def _export(self, request: Request, visitor: Visitor) -> Response:

@@ -1,6 +1,6 @@
 """OpenID Connect clients: the applications that sign a project's users in."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Final, Literal, TypedDict, get_args
@@ -24,6 +24,12 @@ REDIRECT_URI_LENGTH: Final = 2048
 """The maximum number of characters in a redirect URI."""
 REDIRECT_URIS_LIMIT: Final = 20
 """The maximum number of redirect URIs of a client."""
+GROUPS_LIMIT: Final = 50
+"""The maximum number of groups of a client."""
+GROUP_MEMBERS_LIMIT: Final = 500
+"""The maximum number of messenger ids in all groups of a client together."""
+GROUP_NAME: Final = "^[A-Za-z0-9]([A-Za-z0-9 ._:/@+-]{0,62}[A-Za-z0-9._:/@+-])?$"
+"""The pattern of a group's name."""
 _AFTER_HOST: Final = r"(:[0-9]{1,5})?([/?][!$-)+-;=?-\[\]_a-z~%@]*)?"
 _REDIRECT_URI: Final = (
     rf"^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+){_AFTER_HOST}|http://(127\.0\.0\.1|\[::1\]|localhost){_AFTER_HOST}"
@@ -99,6 +105,44 @@ class ClientSettings(TypedDict, total=False):
         ),
     ]
 
+    groups: Annotated[
+        Mapping[str, Collection[str]] | None,
+        Field(
+            "The groups of this application: names with the messenger ids of their members, at most "
+            f"{GROUP_MEMBERS_LIMIT} ids in all. With the scope groups, ID tokens and userinfo contain the names of the "
+            "user's groups in the claim groups. A change replaces all groups.",
+            example={"admins": ["123456789"], "staff": ["123456789", "987654321"]},
+            limits={
+                "additionalProperties": {"type": "array", "items": {"type": "string"}},
+                "propertyNames": {"pattern": GROUP_NAME},
+                "maxProperties": GROUPS_LIMIT,
+            },
+            default={},
+            option=Option(
+                'A file with the groups as JSON, such as {"admins": ["123456789"]}. It replaces all groups; {} removes '
+                "them. Standard input: -.",
+                flag="--groups-file",
+                metavar="FILE",
+                from_file=True,
+            ),
+        ),
+    ]
+    allowed_groups: Annotated[
+        Collection[str] | None,
+        Field(
+            "The groups whose members may sign in. Everybody else gets access_denied. With an empty list, every user "
+            "of the project may. Each must be a name in groups.",
+            example=["staff"],
+            limits={"items": {"type": "string", "pattern": GROUP_NAME}, "maxItems": GROUPS_LIMIT},
+            default=[],
+            option=Option(
+                'Only members of this group may sign in. Repeat the option for several; "": every user of the project.',
+                flag="--allowed-group",
+                metavar="GROUP",
+            ),
+        ),
+    ]
+
 
 class ClientUpdate(ClientSettings, total=False):
     """The settings of a client that can change."""
@@ -143,6 +187,8 @@ class OidcClient:
     email: str
     id_token_lifetime: int
     grant_types: tuple[str, ...]
+    groups: dict[str, list[str]]
+    allowed_groups: tuple[str, ...]
     client_secret_preview: Annotated[str | None, Field("null: the client has no secret.", example="ocs_a1B2…Wx9z")]
     created_at: Annotated[datetime, TIME]
 

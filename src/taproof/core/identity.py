@@ -1,6 +1,10 @@
 """The messenger account that signs in."""
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_ID: Final = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +27,8 @@ class MessengerIdentity:
             "messenger_username": self.messenger_username or None,
         }
         return fields if self.messenger_phone is None else {**fields, "messenger_phone": self.messenger_phone}
+
+
+def is_messenger_id(text: str) -> bool:
+    """Return whether a text can be a messenger account's id: digits only, at most 20."""
+    return _ID.fullmatch(text) is not None

@@ -52,6 +52,7 @@ COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
 COOKIES_LIMIT: Final = 20
 """The maximum number of sign-ins that one browser can have open. The next one replaces the oldest."""
 _SAME_DEVICE: Final = "The project's sign-ins must end in the browser in which they began, which this page cannot do."
+_NOT_ADMITTED: Final = "The user is in none of the groups that may sign in to this client."
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -192,6 +193,7 @@ class AuthorizationPages:
             return_required=seen.return_required,
             texts=seen.client.texts,
             logo_url=seen.client.logo_url,
+            messenger_id=seen.messenger_id,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
         return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=view.logo_url)
@@ -244,8 +246,8 @@ class AuthorizationPages:
         page = f"{self._issuer}/oidc/authorize/{seen.authorization.id}"
         if not await self._sign_ins.leave_sign_in(seen) or not seen.request.redirect_uri:
             return redirect_answer(page)
-        refusal = OAuthError("access_denied", "The user went back without signing in.")
-        return self._refuse(request, seen.request, refusal)
+        reason = _NOT_ADMITTED if seen.state == "not_allowed" else "The user went back without signing in."
+        return self._refuse(request, seen.request, OAuthError("access_denied", reason))
 
     async def _show_return(self, request: Request) -> Response:
         """Show the page to which the messenger leads. Its script sends the return code, which is in the fragment.

@@ -7,7 +7,6 @@ identity in the records of users per day. Anonymous counts are kept. A user who 
 user.
 """
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
@@ -17,13 +16,13 @@ from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
+from taproof.core.identity import is_messenger_id
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import require_writer
 from taproof.storage.protocol import Storage
 
 BATCH: Final = 100
 """The number of sessions erased in one write, as in `housekeeping.py`."""
-_MESSENGER_ID: Final = re.compile(r"[0-9]{1,20}")
 
 
 class Erasure:
@@ -120,6 +119,6 @@ def checked_messenger_id(messenger_id: str) -> str:
     Raises:
         InvalidRequest: `messenger_id` is not an account's id.
     """
-    if _MESSENGER_ID.fullmatch(messenger_id) is None:
+    if not is_messenger_id(messenger_id):
         raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")
     return messenger_id

@@ -99,8 +99,15 @@ def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]
 
 def client(found: OidcClient, secret: str | None = None) -> dict[str, Any]:
     """Return an OpenID Connect client and, if it has a new one, its secret."""
-    values = {"client_id": found.id, "client_secret_preview": found.secret_preview, "client_secret": secret}
-    return shown(contract_client.ChangedOidcClient, found, **values)
+    return shown(
+        contract_client.ChangedOidcClient,
+        found,
+        client_id=found.id,
+        client_secret_preview=found.secret_preview,
+        client_secret=secret,
+        groups={name: list(ids) for name, ids in found.groups.members.items()},
+        allowed_groups=found.groups.allowed,
+    )
 
 
 def member(found: Member) -> dict[str, Any]:

@@ -96,6 +96,7 @@ class _Export:
         """
         rights = await self._writable()
         lists: list[tuple[str, _Items]] = [("sessions", self._sessions()), ("days", self._days())]
+        lists += [("groups", self._groups())]
         if self.developer_id is None:
             lists += [(table, self._rest(table)) for table in REST]
         yield f'{{"messenger_id": "{self.messenger_id}",\n"exported_at": "{iso8601(now)}"'
@@ -148,6 +149,9 @@ class _Export:
         while rows := await self.storage.erasure.export_days(self.messenger_id, self.developer_id, after, STEP):
             yield map(_shown, rows)
             after = DaysCursor(*(rows[-1][column] for column in ("developer_id", "day", "project_id")))
+
+    async def _groups(self) -> _Items:
+        yield await self.storage.erasure.export_groups(self.messenger_id, self.developer_id)
 
     async def _rest(self, table: UserTable) -> _Items:
         after: Row | None = None

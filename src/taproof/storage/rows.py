@@ -16,6 +16,7 @@ from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, Event
 from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient
+from taproof.core.oidc.groups import NO_GROUPS, GroupRow, Groups, groups_from
 from taproof.core.page_cursor import PageCursor
 from taproof.core.project_texts import dump_texts, load_texts
 from taproof.core.projects import PROJECT_FLAGS, EncryptedWebhookSecrets, Project, ProjectChanges, SignInProject
@@ -96,8 +97,21 @@ project_from = _reader(
 )
 _SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
 sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
+
+
+def _groups_from_text(text: str | None) -> Groups:
+    """Return the groups in a text with a line for each row, as `queries/oidc/clients.py` reads them."""
+    if text is None:
+        return NO_GROUPS
+    rows = (line.split(" ", 2) for line in text.split("\n"))
+    return groups_from(GroupRow(messenger_id, name, flag == "1") for flag, messenger_id, name in rows)
+
+
 client_from = _reader(
-    OidcClient, redirect_uris=lambda text: tuple(json.loads(text)), grant_types=lambda text: tuple(text.split())
+    OidcClient,
+    redirect_uris=lambda text: tuple(json.loads(text)),
+    grant_types=lambda text: tuple(text.split()),
+    groups=_groups_from_text,
 )
 
 

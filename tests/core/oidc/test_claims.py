@@ -18,7 +18,14 @@ PHONE = {"phone_number": "+15550100", "phone_number_verified": True}
 def claims(
     *scopes: Scope, identity: MessengerIdentity = ADA, email: Literal["none", "synthetic"] = "none"
 ) -> dict[str, Any]:
-    return user_claims(identity, ("openid", *scopes), CONFIRMED_AT, email=email, email_domain="sign-in.example")
+    return user_claims(
+        identity,
+        ("openid", *scopes),
+        CONFIRMED_AT,
+        email=email,
+        email_domain="sign-in.example",
+        groups=("admins", "staff"),
+    )
 
 
 def test_claims_of_each_scope(subtests: pytest.Subtests) -> None:
@@ -30,6 +37,7 @@ def test_claims_of_each_scope(subtests: pytest.Subtests) -> None:
         (claims("phone"), PHONE),
         (claims("profile", "phone"), NAME | PHONE),
         (claims("email"), {}),
+        (claims("groups"), {"groups": ["admins", "staff"]}),
         (claims(email="synthetic"), email),
         (claims("email", "profile", email="synthetic"), NAME | email),
         (claims("phone", identity=replace(ADA, messenger_phone=None)), {}),

@@ -20,9 +20,12 @@ def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
         "email": "none",
         "id_token_lifetime": 3600,
         "grant_types": ("authorization_code",),
+        "groups": {},
+        "allowed_groups": (),
     }
 
 
+IDS = tuple(map(str, range(251)))
 WRONG = (
     (ClientChanges(name=" "), "name must have 1 to 100 characters"),
     (ClientChanges(name="a" * 101), "name must have 1 to 100 characters"),
@@ -35,6 +38,15 @@ WRONG = (
     (ClientChanges(signing_alg="HS256"), "signing_alg must be one of: RS256, ES256"),  # type: ignore[arg-type]
     (ClientChanges(grant_types=()), "grant_types must contain one or more of: authorization_code, device_code"),
     (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain"),  # type: ignore[arg-type]
+    (ClientChanges(groups={"": ()}), "The name of a group must have 1 to 64"),
+    (ClientChanges(groups={"a" * 65: ()}), "The name of a group"),
+    (ClientChanges(groups={"a\n": ()}), "The name of a group"),
+    (ClientChanges(groups={" a": ()}), "The name of a group"),
+    (ClientChanges(groups={"a": "1"}), 'The group "a" must be a list of messenger ids'),  # type: ignore[dict-item]
+    (ClientChanges(groups={"a": ("x",)}), 'The group "a" must be a list'),
+    (ClientChanges(groups={"a": (1,)}), 'The group "a" must be a list'),  # type: ignore[dict-item]
+    (ClientChanges(groups={f"g{each}": () for each in range(51)}), "groups can contain at most 50 groups"),
+    (ClientChanges(groups={"a": IDS, "b": IDS[:250]}), "groups can contain at most 500 messenger ids"),
     (ClientChanges(email="real"), "email must be one of: none, synthetic"),  # type: ignore[arg-type]
 )
 

@@ -1,13 +1,17 @@
 """Conformance: the OpenID Connect clients of projects."""
 
 import asyncio
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
 import pytest
 from tests.storage.seed import Seed, at_once, present
 
+from taproof.core.accounts import AuditEntry
+from taproof.core.errors import InvalidRequest
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient, SignInClient
+from taproof.core.oidc.groups import NO_GROUPS, Groups
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
@@ -159,3 +163,65 @@ async def test_regenerate_client_secret_replaces_it_at_once(storage: Storage, ot
     assert await other_node.oidc_clients.read_client(client.id) == found(expected, project, SECRET.hash)
     assert not await storage.oidc_clients.regenerate_client_secret(*owned, public.id, SECRET)
     assert await storage.oidc_clients.read_client(public.id) == found(public, project, None)
+
+
+async def test_groups_of_a_client(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """Groups are created and replaced whole, and edited in the transaction that reads them; the client's row stays."""
+    project = await seed.project()
+    first = Groups({"empty": (), "staff": ("1001", "2002")}, ("staff",))
+    client = replace(await seed.client(project), id="oidc_groups", groups=first)
+    owned = (project.developer_id, project.id, client.id)
+    assert await storage.oidc_clients.create_client(project.developer_id, client, b"h" * 32)
+    assert await storage.oidc_clients.read_client(client.id) == found(client, project)
+    assert client in await storage.oidc_clients.list_clients(project.developer_id, project.id)
+    changes = ClientChanges(groups={"a": ("1",), "staff": ()})
+    changed = replace(client, groups=Groups({"a": ("1",), "staff": ()}, ("staff",)))
+    assert await storage.oidc_clients.update_client(*owned, changes, seed.now) == changed
+    with pytest.raises(InvalidRequest):
+        await storage.oidc_clients.update_client(*owned, ClientChanges(name="No", groups={"a": ()}), seed.now)
+    assert await storage.oidc_clients.read_client(client.id) == found(changed, project)
+    added = await at_once(
+        *(8, lambda node, each: node.oidc_clients.edit_groups(*owned, _adds(str(each + 10)))), *(storage, other_node)
+    )
+    assert all(added)
+    members = present(await storage.oidc_clients.read_client(client.id)).client.groups.members
+    assert members == {"a": ("1", *(str(each + 10) for each in range(8))), "staff": ()}
+    stranger = await seed.developer()
+    assert not await storage.oidc_clients.edit_groups(stranger.id, *owned[1:], _adds("9"))
+    assert not await storage.oidc_clients.edit_groups(*owned[:2], "oidc_gone", _adds("9"))
+    assert await storage.oidc_clients.delete_client(*owned)
+    assert await storage.oidc_clients.create_client(project.developer_id, replace(client, groups=NO_GROUPS), b"h" * 32)
+    assert present(await storage.oidc_clients.read_client(client.id)).client.groups == NO_GROUPS
+
+
+def _adds(messenger_id: str) -> Callable[[Groups], Groups]:
+    return lambda groups: groups.with_member("a", messenger_id, is_member=True)
+
+
+async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) -> None:
+    """Of the developer's projects, or of all; the groups and their other members stay."""
+    shop, game = await seed.project(), await seed.project()
+    groups = Groups({"a": ("1001", "2002"), "b": ("1001",)}, ("b",))
+    clients = [replace(await seed.client(project), groups=groups) for project in (shop, game)]
+    for client, project in zip(clients, (shop, game), strict=True):
+        owned = (project.developer_id, project.id, client.id)
+        assert await storage.oidc_clients.edit_groups(*owned, lambda _: groups)
+    exported = [{"client_id": each.id, "group_name": name} for each in clients for name in ("a", "b")]
+    assert await storage.erasure.export_groups("1001", shop.developer_id) == exported[:2]
+    assert sorted(await storage.erasure.export_groups("1001", None), key=str) == sorted(exported, key=str)
+    described: list[list[str]] = []
+
+    def describe(project_ids: Collection[str]) -> list[AuditEntry]:
+        described.append(sorted(project_ids))
+        return []
+
+    assert await storage.erasure.erase_person("1001", shop.developer_id, "gone_1", 9, describe=describe)
+    left = Groups({"a": ("2002",), "b": ()}, ("b",))
+    assert [await _groups_of(storage, each) for each in clients] == [left, groups]
+    assert await storage.erasure.erase_person("1001", None, "gone_2", 9, describe=describe)
+    assert [await _groups_of(storage, each) for each in clients] == [left, left]
+    assert described == [[shop.id], [game.id]]
+
+
+async def _groups_of(storage: Storage, client: OidcClient) -> Groups:
+    return present(await storage.oidc_clients.read_client(client.id)).client.groups

@@ -16,6 +16,7 @@ def user_claims(
     *,
     email: Literal["none", "synthetic"],
     email_domain: str,
+    groups: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return the claims about the user that the scopes ask for.
 
@@ -25,6 +26,7 @@ def user_claims(
         auth_time: the time (ms) of Confirm, at which the name was read from the messenger.
         email: `synthetic` to add an address that no mail server receives, for applications that require one.
         email_domain: the domain of synthetic addresses.
+        groups: the names of the user's groups at the client.
     """
     claims: dict[str, Any] = {"sub": identity.messenger_id}
     if "profile" in scopes:
@@ -33,6 +35,8 @@ def user_claims(
             claims["preferred_username"] = identity.messenger_username
     if "phone" in scopes and identity.messenger_phone is not None:
         claims |= {"phone_number": identity.messenger_phone, "phone_number_verified": True}
+    if "groups" in scopes:
+        claims["groups"] = list(groups)
     if email == "synthetic":
         claims |= {"email": f"{identity.messenger_id}@{email_domain}", "email_verified": False}
     return claims

@@ -18,6 +18,7 @@ from taproof.contract.fields import described, stored_settings
 from taproof.contract.project import SameDevice
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import name_problem
+from taproof.core.oidc.groups import NO_GROUPS, Groups, read_allowed_groups, read_groups
 from taproof.core.oidc.redirect_uris import read_redirect_uris
 from taproof.core.project_texts import NO_TEXTS, ProjectTexts
 
@@ -47,6 +48,7 @@ class OidcClient:
     grant_types: tuple[GrantType, ...]
     secret_preview: str | None
     created_at: int
+    groups: Groups = NO_GROUPS
 
 
 class ClientSecret(NamedTuple):
@@ -100,6 +102,8 @@ class ClientChanges:
     email: EmailClaim | None = None
     id_token_lifetime: int | None = None
     grant_types: tuple[GrantType, ...] | None = None
+    groups: Mapping[str, tuple[str, ...]] | None = None
+    allowed_groups: tuple[str, ...] | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -139,7 +143,11 @@ def checked_changes(changes: ClientChanges) -> ClientChanges:
         if value is not None and value not in accepted:
             raise InvalidRequest(f"{field} must be one of: {', '.join(accepted)}.")
     grants = None if changes.grant_types is None else _read_grant_types(changes.grant_types)
-    return dataclasses.replace(changes, name=name, redirect_uris=uris, grant_types=grants)
+    groups = None if changes.groups is None else read_groups(changes.groups)
+    allowed = None if changes.allowed_groups is None else read_allowed_groups(changes.allowed_groups)
+    return dataclasses.replace(
+        changes, name=name, redirect_uris=uris, grant_types=grants, groups=groups, allowed_groups=allowed
+    )
 
 
 def _read_grant_types(given: tuple[str, ...]) -> tuple[GrantType, ...]:

@@ -31,7 +31,7 @@ def provider_metadata(issuer: str) -> dict[str, Any]:
         "claims_supported": [
             *("iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "at_hash", "amr"),
             *("name", "preferred_username", "updated_at", "phone_number", "phone_number_verified"),
-            *("email", "email_verified"),
+            *("email", "email_verified", "groups"),
         ],
         "claims_parameter_supported": False,
         "request_parameter_supported": False,

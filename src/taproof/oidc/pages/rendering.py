@@ -24,7 +24,9 @@ from taproof.core.sessions import Hint
 from taproof.core.webhook_url import is_loopback
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
-SignInState = Literal["waiting", "returning", "cancelled", "expired", "finished", "device_done", "unavailable"]
+SignInState = Literal[
+    "waiting", "returning", "not_allowed", "cancelled", "expired", "finished", "device_done", "unavailable"
+]
 UnavailableReason = Literal["paused", "bot_broken", "limit", "try_later", "blocked"]
 ProblemKey = Literal["unknown_client", "redirect_uri", "request", "unknown_sign_in", "too_many", "failure"]
 DeviceProblem = Literal["unknown", "too_many"]
@@ -59,6 +61,7 @@ class SignInView:
         return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
         texts: the project's own texts.
         logo_url: the project's logo; "" for none.
+        messenger_id: the account that confirmed, in the state `not_allowed`.
     """
 
     state: SignInState
@@ -75,6 +78,7 @@ class SignInView:
     return_required: bool = False
     texts: ProjectTexts = field(default_factory=dict)
     logo_url: str = ""
+    messenger_id: str | None = None
 
     @property
     def is_live(self) -> bool:

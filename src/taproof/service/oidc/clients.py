@@ -1,6 +1,7 @@
 """The OpenID Connect clients of a project and their secrets (contract.md, OpenID provider)."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Final
 
 from taproof.contract.audit import AuditAction
@@ -16,6 +17,7 @@ from taproof.core.oidc.clients import (
     OidcClient,
     checked_changes,
 )
+from taproof.core.oidc.groups import NO_GROUPS, Groups
 from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import read_project_for, reading_project
@@ -53,6 +55,8 @@ class OidcClients:
             dataclasses.replace(wanted, name=wanted.name or "", redirect_uris=wanted.redirect_uris or ())
         )
         settings = {**CLIENT_DEFAULTS.given(), **wanted.given()}
+        told = settings | _logged(wanted)
+        groups = NO_GROUPS.changed(settings.pop("groups"), settings.pop("allowed_groups"))
         plaintext, secret = (None, None) if settings["auth_method"] == "none" else self._new_secret()
         now = self._clock()
         client = OidcClient(
@@ -60,9 +64,10 @@ class OidcClients:
             project_id=project_id,
             secret_preview=secret.preview if secret else None,
             created_at=now,
+            groups=groups,
             **settings,
         )
-        entry = self._entry(actor, "client.created", client, settings, now)
+        entry = self._entry(actor, "client.created", client, told, now)
         secret_hash = secret.hash if secret else None
         if not await self._storage.oidc_clients.create_client(actor.developer.id, client, secret_hash, entry=entry):
             await read_project_for(self._storage, actor.developer, project_id)  # It may have been deleted just now.
@@ -103,7 +108,7 @@ class OidcClients:
         changes = checked_changes(changes)
         # The client may become public after it was read, so any change to a method with a secret brings one.
         plaintext, secret = self._new_secret() if changes.auth_method in {"basic", "post"} else (None, None)
-        details = changes.given()
+        details = changes.given() | _logged(changes)
         now = self._clock()
         entry = self._entry(actor, "client.updated", client, details, now) if details else None
         owned = (actor.developer.id, project_id, client_id)
@@ -111,6 +116,24 @@ class OidcClients:
         if changed is None:
             raise ClientNotFound
         return changed, plaintext if secret is not None and changed.secret_preview == secret.preview else None
+
+    async def edit_groups(
+        self, actor: Actor, project_id: str, client_id: str, edit: Callable[[Groups], Groups], group_name: str
+    ) -> None:
+        """Change one group of a client, in the same transaction in which its current groups are read.
+
+        Args:
+            actor: the developer, and the credential used.
+            project_id: the project of the client.
+            client_id: the client.
+            edit: returns the new groups. Its InvalidRequest is passed on.
+            group_name: the group, for the audit log, which does not name members, because it outlives users' data.
+        """
+        client = await self.read_client(actor.developer, project_id, client_id, "write")
+        entry = self._entry(actor, "client.updated", client, {"group": group_name}, self._clock())
+        owned = (actor.developer.id, project_id, client_id)
+        if not await self._storage.oidc_clients.edit_groups(*owned, edit, entry=entry):
+            raise ClientNotFound
 
     async def delete_client(self, actor: Actor, project_id: str, client_id: str) -> None:
         """Delete a client. Applications that use it can no longer sign users in."""
@@ -147,3 +170,8 @@ class OidcClients:
         details = {"project_id": client.project_id, **details}
         project_id = client.project_id
         return audit_entry(actor, action, now, self._entropy, subject=client.id, details=details, project_id=project_id)
+
+
+def _logged(changes: ClientChanges) -> dict[str, object]:
+    """Return the groups as the audit log shows them: with the number of members, because it outlives users' data."""
+    return {} if changes.groups is None else {"groups": {name: len(ids) for name, ids in changes.groups.items()}}

@@ -36,16 +36,26 @@ LIVE: Final[frozenset["PageState"]] = frozenset({"waiting", *_PENDING.values()})
 """The states in which the sign-in can go on."""
 
 PageState = Literal[
-    "waiting", "unreachable", "returning", "confirmed", "returned", "cancelled", "expired", "finished", "device_done"
+    "waiting",
+    "unreachable",
+    "returning",
+    "confirmed",
+    "returned",
+    "not_allowed",
+    "cancelled",
+    "expired",
+    "finished",
+    "device_done",
 ]
 """The state of a sign-in page.
 
 "unreachable": as "waiting", but the user has blocked the bot. "returning": the user confirmed, and the messenger must
 lead them back to this browser; also if it has, but the process ended before it created the code. "confirmed":
 `finish_sign_in` gives the code. "returned": the messenger has led them back, and only the page there gets the code
-(`finish_return`). Two pages with one code would make the application use it twice. "cancelled", "expired": the session
-is over, and another one may be started. "finished": the application has the code, or the user went back without signing
-in. "device_done": the device gets its tokens.
+(`finish_return`). Two pages with one code would make the application use it twice. "not_allowed": confirmed by an
+account that is in none of the client's allowed groups. "cancelled", "expired": the session is over, and another one may
+be started. "finished": the application has the code, or the user went back without signing in. "device_done": the
+device gets its tokens.
 """
 
 
@@ -68,7 +78,8 @@ class BegunSignIn(NamedTuple):
 class SeenSignIn:
     """A sign-in as its browser sees it.
 
-    `deeplink` and `match_code` are None unless the session is pending. `hint` says what a sign-in in the state
+    `deeplink` and `match_code` are None unless the session is pending. `messenger_id` is the account in the state
+    "not_allowed", otherwise None. `hint` says what a sign-in in the state
     "waiting" waits for. `return_required`: it must end in the browser in which it began. `session_expires_at` is in ms.
     """
 
@@ -82,6 +93,7 @@ class SeenSignIn:
     match_code: str | None = None
     hint: Hint = "waiting"
     return_required: bool = False
+    messenger_id: str | None = None
 
 
 class OidcSignIns:
@@ -173,6 +185,11 @@ class OidcSignIns:
             return None
         now = self._clock()
         state = _page_state(found, polled, now)
+        messenger_id = None
+        if state in {"confirmed", "returning", "device_done"} and session.identity is not None:
+            messenger_id = session.identity.messenger_id
+        if messenger_id is not None and not client.client.groups.admits(messenger_id):
+            state = "not_allowed"
         can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
         deeplink = match_code = None
         if state in LIVE and polled.status == "pending":
@@ -189,6 +206,7 @@ class OidcSignIns:
             match_code=match_code,
             hint=polled.hint or "waiting",
             return_required=polled.return_required,
+            messenger_id=messenger_id if state == "not_allowed" else None,
         )
 
     async def is_finished_elsewhere(self, authorization_id: str) -> bool:

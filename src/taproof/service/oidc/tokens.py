@@ -35,6 +35,7 @@ _WRONG_CLIENT = (
 )
 _WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to another client or redirect_uri."
 _WRONG_TOKEN = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
+_NOT_ADMITTED = "The user is in none of the groups that may sign in to this client."
 _METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "no secret"}
 
 
@@ -185,6 +186,8 @@ class Tokens:
             # After an expired session, the user can start another one on the page.
             raise OAuthError("authorization_pending", "The user has not confirmed yet.")
         answerable = await self._prepare(client, found, session)
+        if not client.client.groups.admits(answerable.identity.messenger_id):
+            raise OAuthError("access_denied", _NOT_ADMITTED)
         access_token = new_key("oat", self._entropy)
         tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
         if not await self._storage.authorizations.finish_authorization(found.id, found.session, now, tokens):
@@ -208,8 +211,10 @@ class Tokens:
         session = await self._storage.sessions.read_session(found.session)
         if client is None or session is None or session.reported_at is not None:
             raise OAuthError("invalid_token", _WRONG_TOKEN)
-        request = AuthorizationRequest.load(found.request)
-        return self._about_user(client, request, session, self._identity(session))
+        identity = self._identity(session)
+        if not client.client.groups.admits(identity.messenger_id):
+            raise OAuthError("invalid_token", _WRONG_TOKEN)
+        return self._about_user(client, AuthorizationRequest.load(found.request), session, identity)
 
     async def _require_session(self, found: Authorization) -> Session:
         """Return the session of a code, which its user has not reported."""
@@ -240,6 +245,7 @@ class Tokens:
             session.confirmed_at or 0,
             email=client.client.email,
             email_domain=self._email_domain,
+            groups=client.client.groups.of(identity.messenger_id),
         )
 
     def _issue(self, answerable: _Answerable, access_token: str, now: int) -> dict[str, Any]:

@@ -100,6 +100,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "id_token_lifetime:small grant_types:text devices_since:int? secret_hash:bytes? secret_preview:text? "
         "created_at:int"
     ),
+    "oidc_group_members": _columns("client_id:text messenger_id:text group_name:text is_allowed:small"),
     "deleted_projects": _columns("id:text developer_id:text creator_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "

@@ -221,6 +221,16 @@ CREATE TABLE oidc_clients (
 );
 CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id);
 
+-- Who is in which group of a client. Their client's row is deleted in the same transaction.
+CREATE TABLE oidc_group_members (
+  client_id TEXT COLLATE "C" NOT NULL,
+  messenger_id TEXT COLLATE "C" NOT NULL, -- Empty in the row of the group itself.
+  group_name TEXT COLLATE "C" NOT NULL,
+  is_allowed INTEGER NOT NULL, -- 1 in all rows of a group whose members may sign in; without such a group, all may.
+  PRIMARY KEY (client_id, messenger_id, group_name)
+);
+CREATE INDEX oidc_group_members_by_messenger ON oidc_group_members (messenger_id, client_id, group_name);
+
 -- The row of a deleted project moves here, so that no statement finds the project while housekeeping erases its data.
 -- It stays for a minute after everything is erased: a statement that began before the deletion may still commit.
 CREATE TABLE deleted_projects (

@@ -79,6 +79,13 @@ ERASE_PROMPTS_OF_USER: Final = f"DELETE {_PROMPTS_OF_USER} RETURNING day"
 ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
+_GROUPS_OF_USER: Final = "FROM oidc_group_members WHERE messenger_id = $1"
+_GROUPS_IN_PROJECTS: Final = f"""{_GROUPS_OF_USER} AND client_id IN (
+  SELECT c.id FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
+  WHERE m.developer_id = $2 AND m.role IN ({_WRITERS}))"""
+_OF_PROJECT: Final = "RETURNING (SELECT c.project_id FROM oidc_clients c WHERE c.id = client_id)"
+LEAVE_GROUPS: Final = f"DELETE {_GROUPS_OF_USER} {_OF_PROJECT}"
+LEAVE_GROUPS_IN_PROJECTS: Final = f"DELETE {_GROUPS_IN_PROJECTS} {_OF_PROJECT}"
 
 
 # ---- the export of what the statements above erase
@@ -110,6 +117,9 @@ ORDER BY r.day, r.token_hash LIMIT $4"""
 EXPORT_PHONE_REQUESTS_OF_USER: Final = f"""
 SELECT {columns_of("phone_requests")} FROM phone_requests r WHERE {_OF_NO_SESSION}"""
 EXPORT_PROMPTS_OF_USER: Final = f"SELECT {columns_of('prompts')} FROM prompts r WHERE {_OF_NO_SESSION}"
+_GROUP_POSITION: Final = "ORDER BY client_id, group_name"
+EXPORT_GROUPS: Final = f"SELECT client_id, group_name {_GROUPS_OF_USER} {_GROUP_POSITION}"
+EXPORT_GROUPS_IN_PROJECTS: Final = f"SELECT client_id, group_name {_GROUPS_IN_PROJECTS} {_GROUP_POSITION}"
 EXPORT_BLOCKS_OF_USER: Final = f"""
 SELECT {columns_of("blocks")} FROM blocks WHERE messenger_id = $1 AND project_id > $2 ORDER BY project_id LIMIT $3"""
 
@@ -221,6 +231,7 @@ class ErasureQueries(Queries):
             if developer_id is not None:
                 await transaction.lock(FIND_WRITABLE, developer_id)
             projects = await _forget_person(transaction, messenger_id, developer_id, replacement)
+            projects += await _leave_groups(transaction, messenger_id, developer_id)
             await _add_entries(transaction, projects, describe)
             if projects or developer_id is not None:
                 return len(projects)
@@ -288,6 +299,14 @@ class ErasureQueries(Queries):
             return rows["user_days"]
 
         return await self._database.in_lookup(export)
+
+    async def export_groups(self, messenger_id: str, developer_id: str | None) -> list[Row]:
+        """Return the groups of clients that `erase_person` would make the account leave."""
+        if developer_id is None:
+            found = await self._database.look_up(EXPORT_GROUPS, messenger_id)
+        else:
+            found = await self._database.look_up(EXPORT_GROUPS_IN_PROJECTS, messenger_id, developer_id)
+        return [{"client_id": client_id, "group_name": name} for client_id, name in found]
 
     async def export_rest(self, messenger_id: str, table: UserTable, after: Row | None, limit: int) -> list[Row]:
         """Return the next `limit` other rows that `erase_person` would erase, strictly after the row `after`.
@@ -377,6 +396,15 @@ async def _count_second_person(transaction: Transaction, creator_id: str, rename
     for day in sorted({*(renamed & left), later_of_each}):
         changes = (int(day in renamed and day in left), int(day == later_of_each))
         await transaction.add(COUNT_DEVELOPER_USERS, creator_id, day, *changes)
+
+
+async def _leave_groups(transaction: Transaction, messenger_id: str, developer_id: str | None) -> list[str]:
+    """Remove the user from the groups of clients. Return the project of each membership."""
+    if developer_id is None:
+        found = await transaction.fetch(LEAVE_GROUPS, messenger_id)
+    else:
+        found = await transaction.fetch(LEAVE_GROUPS_IN_PROJECTS, messenger_id, developer_id)
+    return [row[0] for row in found if row[0] is not None]
 
 
 async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -> int:

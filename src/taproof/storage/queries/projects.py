@@ -27,7 +27,7 @@ from taproof.storage.queries.deliveries import (
     begin_ending,
     continue_ending,
 )
-from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
+from taproof.storage.queries.oidc.clients import delete_clients
 from taproof.storage.queries.rights import (
     ADD_MEMBER,
     DELETE_ALL_ORIGINS,
@@ -364,7 +364,7 @@ def _error_of(refusal: Refusal) -> TaproofError:
 async def erase_project(transaction: Transaction, project_id: str) -> None:
     """Delete a project whose members are locked. Housekeeping erases its data later."""
     for plan_and_creator in await transaction.fetch(DELETE_PROJECT, project_id):
-        await transaction.fetch(DELETE_CLIENTS, project_id)
+        await delete_clients(transaction, project_id)
         await transaction.fetch(DELETE_MEMBERS, project_id)
         await transaction.fetch(DELETE_ALL_ORIGINS, project_id)
         await transaction.fetch(DELETE_MEMBER_INVITATIONS, project_id)

@@ -380,3 +380,33 @@ async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: 
     assert await purge(NOW + HOUR - 1, 9) == 0
     assert await purge(NOW + HOUR, 9) == 1
     assert await storage.authorizations.read_authorization(new.id) is None
+
+
+async def test_allowed_groups_are_checked_with_each_change(storage: Storage, seed: Seed) -> None:
+    """A user who was removed meanwhile gets no code, no tokens of a device and nothing for a code."""
+    groups = {"away": ("9",), "staff": ("1001",)}
+    expected = {"nobody may": False, "another may": False, "the user may": True, "everybody may": True}
+    for case, changes in (
+        ("nobody may", ClientChanges(groups={"staff": ()}, allowed_groups=("staff",))),
+        ("another may", ClientChanges(groups=groups, allowed_groups=("away",))),
+        ("the user may", ClientChanges(groups=groups, allowed_groups=("away", "staff"))),
+        ("everybody may", ClientChanges(groups=groups)),
+    ):
+        for given in (CODE, TOKENS):
+            new, key, project = await confirmed(storage, seed)
+            owned = (project.developer_id, project.id, new.client_id)
+            await storage.oidc_clients.update_client(*owned, changes, NOW)
+            found = await storage.authorizations.finish_authorization(new.id, key, NOW, _own(given, new))
+            assert found == expected[case], case
+        new, key, project = await confirmed(storage, seed)
+        code = NewCode(hashlib.sha256(new.id.encode()).digest(), NOW + MINUTE)
+        assert await storage.authorizations.finish_authorization(new.id, key, NOW, code)
+        await storage.oidc_clients.update_client(project.developer_id, project.id, new.client_id, changes, NOW)
+        tokens = NewTokens(code.code_hash, NOW + HOUR)
+        assert await storage.authorizations.redeem_code(code.code_hash, tokens, NOW) == expected[case], case
+
+
+def _own(given: NewCode | NewTokens, new: NewAuthorization) -> NewCode | NewTokens:
+    """Return a code or tokens that no other sign-in has."""
+    own = hashlib.sha256(type(given).__name__.encode() + new.id.encode()).digest()
+    return NewCode(own, NOW + MINUTE) if isinstance(given, NewCode) else NewTokens(own, NOW + HOUR)

@@ -77,6 +77,16 @@ class ElsewhereTexts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotAllowedTexts:
+    """The sign-in page of an account that is in none of the groups that may sign in to the client."""
+
+    heading: str
+    text: Annotated[str, "client"]
+    id: str
+    """Before the account's id, which the user tells the people who manage the groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTexts:
     """The sign-in page in a state in which nothing more will happen."""
 
@@ -164,6 +174,7 @@ class Texts:
     waiting: WaitingTexts
     returning: ReturningTexts
     elsewhere: ElsewhereTexts
+    not_allowed: NotAllowedTexts
     cancelled: EndedTexts
     expired: EndedTexts
     device_done: EndedTexts

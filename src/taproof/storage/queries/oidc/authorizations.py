@@ -41,13 +41,19 @@ END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE 
 _GRANTED: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
     WHEN oidc_authorizations.user_code IS NULL THEN c.grant_types LIKE '%authorization_code%'
     ELSE c.devices_since <= oidc_authorizations.created_at END)"""
+# If some groups of the client are allowed, the user must be in one of them.
+_ADMITTED: Final = """(NOT EXISTS (SELECT 1 FROM oidc_group_members g
+    WHERE g.client_id = oidc_authorizations.client_id AND g.messenger_id = '' AND g.is_allowed = 1)
+  OR EXISTS (SELECT 1 FROM sessions m JOIN oidc_group_members g ON g.messenger_id = m.messenger_id
+    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash
+      AND g.client_id = oidc_authorizations.client_id AND g.is_allowed = 1))"""
 # After a report or an erasure, a code gives nothing.
 REDEEM_CODE: Final = f"""
 UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3
 WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1
   AND EXISTS (SELECT 1 FROM sessions s WHERE s.day = oidc_authorizations.session_day
     AND s.token_hash = oidc_authorizations.session_hash AND s.reported_at IS NULL)
-  AND {_GRANTED}
+  AND {_GRANTED} AND {_ADMITTED}
 RETURNING id"""
 REVOKE_TOKENS: Final = """
 UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
@@ -60,7 +66,7 @@ PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= 
 PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
 FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
   redeemed_at = $5, kept_until = $6
-WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED}"""
+WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
 FINISH_AUTHORIZATION: Final = f"""
 UPDATE oidc_authorizations SET {FINISHED}
@@ -152,8 +158,8 @@ class AuthorizationQueries(Queries):
         """Consume a confirmed session and store the code, or the tokens, that it gives, in one transaction.
 
         Return False if the session is not the sign-in's current one, or is not confirmed. Also return False if the
-        sign-in is finished, has ended or has expired, or if its client has lost the grant. Of concurrent calls, only
-        one succeeds.
+        sign-in is finished, has ended or has expired, if its client has lost the grant, or if it does not admit the
+        user. Of concurrent calls, only one succeeds.
         """
         values = (*finish_values(authorization_id, session, now, given), session.day)
 
@@ -170,7 +176,7 @@ class AuthorizationQueries(Queries):
         """Store the tokens that a code gives. Of concurrent calls, only one succeeds.
 
         An expired code gives none. Nor does one whose session was reported or erased, or whose client has lost the
-        grant.
+        grant or does not admit the user.
         """
         return bool(await self._database.change(REDEEM_CODE, now, *tokens, code_hash))
 

@@ -1,9 +1,12 @@
 """The OpenID Connect clients of projects. Deleting a project deletes its clients: see `queries/projects.py`."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
+from taproof.core.oidc.groups import Groups
 from taproof.storage.queries.database import Queries, point_read
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
@@ -13,7 +16,12 @@ _COLUMNS: Final = (
     *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
     *("grant_types", "secret_preview", "created_at"),
 )
-_CLIENT: Final = ", ".join(f"c.{name}" for name in _COLUMNS)
+# A text with a line for each row, so that no sign-in needs a second read.
+_GROUPS: Final = """(
+  SELECT string_agg(g.is_allowed || ' ' || g.messenger_id || ' ' || g.group_name, '\n'
+    ORDER BY g.group_name, g.messenger_id)
+  FROM oidc_group_members g WHERE g.client_id = c.id)"""
+_CLIENT: Final = f"{', '.join(f'c.{name}' for name in _COLUMNS)}, {_GROUPS}"
 # The lock makes a second call count after the first commits, and a deletion of the project find the new client.
 FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE id = $1"
 CREATE_CLIENT: Final = f"""
@@ -27,6 +35,7 @@ READ_CLIENT: Final = point_read(
     "oidc_clients c JOIN projects p ON p.id = c.project_id",
     "c.id",
 )
+READ_CHANGED: Final = f"SELECT {_CLIENT} FROM oidc_clients c WHERE c.id = $1"
 LIST_CLIENTS: Final = f"""
 SELECT {_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
 WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
@@ -41,9 +50,13 @@ UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for in
   secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $9) END,
   devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $10) END
 WHERE id = $11 AND project_id = $12
-RETURNING {", ".join(_COLUMNS)}"""
+RETURNING id"""
+LOCK_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE id = $1 AND project_id = $2"
 DELETE_CLIENT: Final = "DELETE FROM oidc_clients WHERE id = $1 AND project_id = $2 RETURNING id"
-DELETE_CLIENTS: Final = "DELETE FROM oidc_clients WHERE project_id = $1"
+DELETE_CLIENTS: Final = "DELETE FROM oidc_clients WHERE project_id = $1 RETURNING id"
+DELETE_GROUPS: Final = "DELETE FROM oidc_group_members WHERE client_id = $1"
+ADD_GROUP_MEMBER: Final = """
+INSERT INTO oidc_group_members (client_id, messenger_id, group_name, is_allowed) VALUES ($1, $2, $3, $4)"""
 REPLACE_CLIENT_SECRET: Final = """
 UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
 WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
@@ -71,6 +84,7 @@ class OidcClientQueries(Queries):
             since = client.created_at if "device_code" in client.grant_types else None
             if not await transaction.add(CREATE_CLIENT, *client_values(client), secret_hash, since, limit):
                 return False
+            await _store_groups(transaction, client.id, client.groups)
             await transaction.add_entry(entry)
             return True
 
@@ -101,18 +115,70 @@ class OidcClientQueries(Queries):
         `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
 
         Sign-ins of devices that began before `now` (ms) end if the change takes the grant `device_code` or gives it.
+
+        Raises:
+            InvalidRequest: an allowed group is no group of the client.
         """
-        member = (developer_id, project_id)
         values = (*client_change_values(changes), *(secret or (None, None)), now, client_id, project_id)
-        changed = await change_as_member(self._database, member, "write", UPDATE_CLIENT, *values, entry=entry)
-        return client_from(changed[0]) if changed else None
+
+        async def change(transaction: Transaction) -> OidcClient | None:
+            if not await require_role(transaction, developer_id, project_id, "write"):
+                return None
+            if not await transaction.fetch(UPDATE_CLIENT, *values):
+                return None
+            client = client_from((await transaction.fetch(READ_CHANGED, client_id))[0])
+            await transaction.add_entry(entry)
+            if changes.groups is None and changes.allowed_groups is None:
+                return client
+            groups = client.groups.changed(changes.groups, changes.allowed_groups)
+            await _store_groups(transaction, client_id, groups)
+            return replace(client, groups=groups)
+
+        return await self._database.in_transaction(change)
+
+    async def edit_groups(
+        self,
+        developer_id: str,
+        project_id: str,
+        client_id: str,
+        edit: Callable[[Groups], Groups],
+        *,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        """Change the groups of a client to what `edit` returns for its current groups. Errors of `edit` are passed on.
+
+        Return False if this developer's project has no such client.
+        """
+
+        async def change(transaction: Transaction) -> bool:
+            if not await require_role(transaction, developer_id, project_id, "write"):
+                return False
+            if not await transaction.lock(LOCK_CLIENT, client_id, project_id):
+                return False
+            before = client_from((await transaction.fetch(READ_CHANGED, client_id))[0]).groups
+            after = edit(before)
+            if after != before:
+                await _store_groups(transaction, client_id, after)
+                await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(change)
 
     async def delete_client(
         self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
         """Delete a client. Return False if this developer's project has no such client."""
-        member, values = (developer_id, project_id), (client_id, project_id)
-        return bool(await change_as_member(self._database, member, "write", DELETE_CLIENT, *values, entry=entry))
+
+        async def delete(transaction: Transaction) -> bool:
+            if not await require_role(transaction, developer_id, project_id, "write"):
+                return False
+            if not await transaction.fetch(DELETE_CLIENT, client_id, project_id):
+                return False
+            await transaction.fetch(DELETE_GROUPS, client_id)
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(delete)
 
     async def regenerate_client_secret(
         self,
@@ -127,3 +193,16 @@ class OidcClientQueries(Queries):
         member, values = (developer_id, project_id), (*secret, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", REPLACE_CLIENT_SECRET, *values, entry=entry)
         return bool(changed)
+
+
+async def delete_clients(transaction: Transaction, project_id: str) -> None:
+    """Delete all clients of a project."""
+    for (client_id,) in await transaction.fetch(DELETE_CLIENTS, project_id):
+        await transaction.fetch(DELETE_GROUPS, client_id)
+
+
+async def _store_groups(transaction: Transaction, client_id: str, groups: Groups) -> None:
+    """Replace the groups of a client, whose row this transaction has locked."""
+    await transaction.fetch(DELETE_GROUPS, client_id)
+    for messenger_id, name, is_allowed in groups.rows():
+        await transaction.add(ADD_GROUP_MEMBER, client_id, messenger_id, name, int(is_allowed))
