@@ -163,7 +163,7 @@ class Shop:
     def credentials(self) -> tuple[str | None, Parameters]:
         """Return the Authorization header and the body parameters with which the client authenticates."""
         secret = self.secret
-        if self.client.auth_method == "basic":
+        if self.client.auth_method in {"any", "basic"}:
             return basic(self.id, secret or ""), {}
         return None, {"client_id": self.id} | ({} if secret is None else {"client_secret": secret})
 

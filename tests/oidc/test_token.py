@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 from tests.oidc.conftest import Web
 from tests.openid_provider import ISSUER, Provider, Shop, basic
 
@@ -28,7 +29,7 @@ def assert_error(response: httpx.Response, status: int, error: str) -> None:
 
 async def test_a_token_response(web: Web, provider: Provider) -> None:
     """Each authentication method gets a response that must not be stored (RFC 6749, section 5.1)."""
-    for method in ("basic", "post", "none"):
+    for method in ("any", "basic", "post", "none"):
         shop = await provider.shop(auth_method=method)
         response = await web.redeem(shop, await web.sign_in(shop.request()))
         assert response.status_code == 200, response.text
@@ -37,6 +38,39 @@ async def test_a_token_response(web: Web, provider: Provider) -> None:
         tokens = response.json()
         assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3600)
         assert "refresh_token" not in tokens
+
+
+async def test_a_client_may_send_its_secret_in_either_way(web: Web, shop: Shop) -> None:
+    """Without another setting, Basic and post work at each endpoint, as discovery says; both at once do not."""
+    methods = (await web.get("/.well-known/openid-configuration")).json()["token_endpoint_auth_methods_supported"]
+    assert methods == ["client_secret_basic", "client_secret_post", "none"]
+    body = {"client_id": shop.id, "client_secret": shop.secret or ""}
+    for path, form in (("par", shop.request()), ("device_authorization", {"scope": "openid"})):
+        assert (await web.post(f"/oidc/{path}", data=form, headers=authenticated(shop))).status_code in {200, 201}
+        assert (await web.post(f"/oidc/{path}", data=form | body)).status_code in {200, 201}
+        assert_error(
+            await web.post(f"/oidc/{path}", data=form | body, headers=authenticated(shop)), 400, "invalid_request"
+        )
+
+
+@pytest.mark.parametrize(("method", "other"), [("basic", "post"), ("post", "basic"), ("none", "post")])
+async def test_a_refused_method(web: Web, provider: Provider, method: str, other: str) -> None:
+    """The answer and one log line name the method that was used and the one expected, and no secret."""
+    shop = await provider.shop(auth_method=method)
+    secret = shop.secret or "ocs_something"
+    with capture_logs() as logs:
+        request: dict[str, Any] = {"headers": {"Authorization": basic(shop.id, secret)}, "data": {"a": "1"}}
+        if other == "post":
+            request = {"data": {"client_id": shop.id, "client_secret": secret}}
+        response = await web.post("/oidc/token", **request)
+    assert_error(response, 401, "invalid_client")
+    wanted = "no secret" if method == "none" else f"client_secret_{method}"
+    told = f"This client must use {wanted}, but the request used client_secret_{other}."
+    assert response.json()["error_description"].startswith(told)
+    (line,) = logs
+    assert (line["event"], line["kind"]) == ("credentials_refused", "client_secret")
+    assert (line["client_id"], line["used"], line["expected"]) == (shop.id, other, method)
+    assert secret not in str(line)
 
 
 async def test_a_reused_code(web: Web, shop: Shop) -> None:

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.discovery import CODE_GRANT, DEVICE_GRANT
-from taproof.core.oidc.errors import OAuthError
+from taproof.core.oidc.errors import ClientRefused, OAuthError
 from taproof.http.errors import NO_PAGE, RawHeaders, bearer_token
 from taproof.http.limits.rates import RateLimits
 from taproof.oidc.answers import ANY_ORIGIN, challenge, failure_answer, json_answer, read_form
@@ -100,7 +100,10 @@ class ProtocolEndpoints:
             return json_answer(await answer(client, parameters), status, headers)
         except Exception as error:  # noqa: BLE001 — a bug must be logged and answered in the shape of OAuth errors.
             if isinstance(error, OAuthError) and error.error == "invalid_client":
-                self._limits.refused_credentials.note("client_secret", request.scope)
+                details = {}
+                if isinstance(error, ClientRefused):
+                    details = {"client_id": error.client_id, "used": error.used, "expected": error.expected}
+                self._limits.refused_credentials.note("client_secret", request.scope, **details)
             return failure_answer(error, [*(headers or []), *challenge(error, "Basic")])
 
     async def _read_user(self, request: Request) -> Response:

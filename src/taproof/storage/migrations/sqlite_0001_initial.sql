@@ -215,7 +215,7 @@ CREATE TABLE oidc_clients (
   project_id TEXT NOT NULL,
   name TEXT NOT NULL,
   redirect_uris TEXT NOT NULL, -- A JSON array.
-  auth_method TEXT NOT NULL, -- basic, post or none.
+  auth_method TEXT NOT NULL, -- any, basic, post or none.
   signing_alg TEXT NOT NULL,
   email TEXT NOT NULL, -- none or synthetic.
   id_token_lifetime INTEGER NOT NULL, -- Seconds.
