@@ -69,7 +69,7 @@ class Provider:
         self.counted: list[CountedDecision] = []
         self.clients = OidcClients(storage, clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
-        self.requests = AuthorizationRequests(storage, clock, system_entropy)
+        self.requests = AuthorizationRequests(storage, self.keys, clock, system_entropy, ISSUER)
         self.sign_ins = OidcSignIns(
             storage,
             encryptor,

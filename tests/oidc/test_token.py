@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import jwt
 import pytest
 from structlog.testing import capture_logs
 from tests.oidc.conftest import Web
@@ -87,7 +88,6 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
     headers = authenticated(shop)
     cases: tuple[tuple[dict[str, Any], int, str], ...] = (
         ({"json": {"grant_type": "authorization_code"}, "headers": headers}, 400, "invalid_request"),
-        ({"headers": headers}, 400, "invalid_request"),
         ({"content": b"code=%ff", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
         ({"content": b"code=\xff", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
         ({"content": b"a=1&a=1", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
@@ -102,7 +102,7 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
         ({"data": {"a": "1"}, "headers": {"Authorization": basic(shop.id, "wrong")}}, 401, "invalid_client"),
     )
     for path in ("token", "par", "device_authorization"):
-        for request, status, error in cases:
+        for request, status, error in (*cases, *((({"headers": headers}, 400, "invalid_request"),) * (path[0] != "d"))):
             with subtests.test(path=path, request=str(request)[:200]):
                 response = await web.post(f"/oidc/{path}", **request)
                 assert_error(response, status, error)
@@ -178,20 +178,35 @@ async def test_a_device(web: Web, shop: Shop) -> None:
         assert_error(await web.post("/oidc/token", data=form, headers=authenticated(shop)), 400, error)
 
 
+async def test_a_device_without_a_scope(web: Web, shop: Shop) -> None:
+    """The scope is optional (RFC 8628, section 3.1): with Basic, such a call has neither a body nor a Content-Type."""
+    for request in ({}, {"content": b""}, {"data": {"scope": ""}}):
+        response = await web.post("/oidc/device_authorization", headers=authenticated(shop), **request)
+        assert (response.status_code, "user_code" in response.json()) == (200, True), response.text
+
+
+async def test_a_nonce_of_any_language(web: Web, shop: Shop) -> None:
+    """The ID token has it unchanged (OpenID Connect Core, section 3.1.2.1)."""
+    for nonce in ("Straße 🦊", "مرحبا", "~ !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}"):
+        response = await web.redeem(shop, await web.sign_in(shop.request(nonce=nonce, state=nonce)))
+        claims = jwt.decode(response.json()["id_token"], options={"verify_signature": False})
+        assert claims["nonce"] == nonce
+
+
 async def test_cors(web: Web, shop: Shop) -> None:
-    """Scripts of any origin may call discovery, JWKS, token and userinfo, without cookies; nothing else."""
+    """Scripts of any origin may make each call of a client, without cookies, and no page: they get preflights too."""
     origin = {"Origin": "https://app.example"}
     well_known = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/oidc/jwks")
     for path in (*well_known, "/oidc/token", "/oidc/userinfo", "/oidc/par", "/oidc/device_authorization"):
-        is_open = path not in {"/oidc/par", "/oidc/device_authorization"}
         method = "GET" if path in well_known else "POST"
         response = await web.client.request(method, path, headers=origin)
-        assert response.headers.get("access-control-allow-origin") == ("*" if is_open else None), path
+        assert response.headers["access-control-allow-origin"] == "*", path
         assert "access-control-allow-credentials" not in response.headers
-        if not is_open or path in {"/oidc/token", "/oidc/userinfo"}:
-            response = await web.client.options(path, headers=origin | {"Access-Control-Request-Method": "POST"})
-            assert response.headers.get("access-control-allow-origin") == ("*" if is_open else None), path
-            assert response.status_code == (200 if is_open else 405)
+        response = await web.client.options(path, headers=origin | {"Access-Control-Request-Method": method})
+        assert (response.status_code, response.headers["access-control-allow-origin"]) == (200, "*"), path
+        # `*` does not stand for Authorization.
+        assert response.headers["access-control-allow-headers"] == "Authorization, Content-Type, *"
+        assert "access-control-allow-credentials" not in response.headers
     for path in ("/oidc/authorize", "/device", "/oidc/authorize/auth_x/status"):
         for method in ("GET", "OPTIONS"):
             response = await web.client.request(method, path, headers=origin)

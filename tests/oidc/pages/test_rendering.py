@@ -89,7 +89,7 @@ def test_controls_of_each_state() -> None:
         "waiting": ([leave], True, True),
         "returning": ([leave], True, False),
         "same device": ([leave], True, False),
-        "cancelled": ([again, leave], False, False),
+        "cancelled": ([], False, False),
         "expired": ([again, leave], False, False),
         "finished": ([], False, False),
         "device_done": ([], False, False),

@@ -210,7 +210,7 @@ async def test_the_response(provider: Provider, subtests: pytest.Subtests) -> No
 async def test_each_sign_in_is_fresh(provider: Provider, shop: Shop) -> None:
     """Each request needs a new confirmation, whatever max_age and prompt say: auth_time grows, sub stays."""
     found = []
-    for changed in ({}, {"prompt": "login"}, {"max_age": "1"}, {"max_age": "10000"}, {"id_token_hint": "a.b.c"}):
+    for changed in ({}, {"prompt": "login"}, {"max_age": "1"}, {"max_age": "10000"}, {"login_hint": "ada"}):
         tokens = await shop.redeem(await shop.sign_in(**changed))
         found.append(await claims_of(shop, tokens["id_token"]))
         provider.later(2 * SECOND)

@@ -57,6 +57,7 @@ class SignInView:
         application_url: whether there is a page of the application to go back to; the device grant has none.
         hint: what the sign-in waits for, in the state `waiting`.
         return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
+        expects_account: whether only one account may confirm: the one that used the application before.
         texts: the project's own texts.
         logo_url: the project's logo; "" for none.
     """
@@ -73,6 +74,7 @@ class SignInView:
     application_url: bool = False
     hint: Hint = "waiting"
     return_required: bool = False
+    expects_account: bool = False
     texts: ProjectTexts = field(default_factory=dict)
     logo_url: str = ""
 

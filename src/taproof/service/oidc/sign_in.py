@@ -24,7 +24,7 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.request_context import Requester
 from taproof.core.return_url import has_openable_pages
 from taproof.core.session_state import visible_status
-from taproof.core.sessions import Hint, PolledSession, SessionKey
+from taproof.core.sessions import Hint, PolledSession, Session, SessionKey
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.wait import UntilGone, Waiting
 from taproof.service.signals import Signals
@@ -36,16 +36,26 @@ LIVE: Final[frozenset["PageState"]] = frozenset({"waiting", *_PENDING.values()})
 """The states in which the sign-in can go on."""
 
 PageState = Literal[
-    "waiting", "unreachable", "returning", "confirmed", "returned", "cancelled", "expired", "finished", "device_done"
+    "waiting",
+    "unreachable",
+    "returning",
+    "confirmed",
+    "other_account",
+    "returned",
+    "cancelled",
+    "expired",
+    "finished",
+    "device_done",
 ]
 """The state of a sign-in page.
 
 "unreachable": as "waiting", but the user has blocked the bot. "returning": the user confirmed, and the messenger must
 lead them back to this browser; also if it has, but the process ended before it created the code. "confirmed":
-`finish_sign_in` gives the code. "returned": the messenger has led them back, and only the page there gets the code
-(`finish_return`). Two pages with one code would make the application use it twice. "cancelled", "expired": the session
-is over, and another one may be started. "finished": the application has the code, or the user went back without signing
-in. "device_done": the device gets its tokens.
+`finish_sign_in` gives the code. "other_account": another account confirmed than the expected one, so there is no code.
+"returned": the messenger has led them back, and only the page there gets the code
+(`finish_return`). Two pages with one code would make the application use it twice. "cancelled": the user refused.
+"expired": the session is over, and another one may be started. "finished": the application has the code, or the user
+went back without signing in. "device_done": the device gets its tokens.
 """
 
 
@@ -145,6 +155,7 @@ class OidcSignIns:
                 browser_hash=browser_hash(secret),
                 session=session,
                 encrypted_session=encrypted,
+                expected_user=request.expected_user,
             )
         )
         return BegunSignIn(authorization_id, secret)
@@ -173,7 +184,8 @@ class OidcSignIns:
             return None
         now = self._clock()
         state = _page_state(found, polled, now)
-        can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
+        if state in {"confirmed", "returning"} and _is_unexpected(found, session):
+            state = "other_account"
         deeplink = match_code = None
         if state in LIVE and polled.status == "pending":
             deeplink = self._opened(found).deeplink
@@ -183,7 +195,7 @@ class OidcSignIns:
             client=client,
             request=request,
             state=state,
-            can_start_again=can_start_again and found.expires_at > now and client.has_access,
+            can_start_again=state == "expired" and found.expires_at > now and client.has_access,
             session_expires_at=min(polled.expires_at, found.expires_at),
             deeplink=deeplink,
             match_code=match_code,
@@ -199,6 +211,10 @@ class OidcSignIns:
         polled = await self._storage.sessions.poll_session(found.session)
         if polled is None or polled.return_required:
             return False
+        if found.expected_user is not None:
+            session = await self._storage.sessions.read_session(found.session)
+            if session is None or _is_unexpected(found, session):
+                return False
         return _page_state(found, polled, self._clock()) in {"confirmed", "finished"}
 
     async def wait_for_change(self, seen: SeenSignIn, seconds: float, until_gone: UntilGone) -> None:
@@ -270,7 +286,8 @@ class OidcSignIns:
     async def leave_sign_in(self, seen: SeenSignIn) -> bool:
         """End a sign-in whose user goes back without signing in. Return False if it was over before.
 
-        Its session is cancelled, and the messenger says so. If this process ends in between, the session expires.
+        If its session is open, it is cancelled, and the messenger says so. If this process ends in between, the session
+        expires.
         """
         if not await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock()):
             return False
@@ -331,6 +348,12 @@ def _derive_code(browser_secret: str, authorization_id: str, session: SessionKey
 
 def _can_send_code(found: Authorization, now: int) -> bool:
     return found.code_expires_at is not None and found.code_expires_at > now and found.redeemed_at is None
+
+
+def _is_unexpected(found: Authorization, session: Session) -> bool:
+    """Return whether another account has confirmed than the one that may."""
+    identity = session.identity
+    return found.expected_user is not None and identity is not None and identity.messenger_id != found.expected_user
 
 
 def _page_state(found: Authorization, session: PolledSession, now: int) -> PageState:

@@ -324,6 +324,7 @@ CREATE TABLE oidc_authorizations (
   session_hash BYTEA,
   encrypted_session BYTEA, -- The session's token and code verifier.
   user_code TEXT COLLATE "C" UNIQUE,
+  expected_user TEXT, -- The account that must confirm; erased when the sign-in is finished.
   ended_at BIGINT, -- The user went back without signing in.
   code_expires_at BIGINT, -- Set when the session is consumed.
   redeemed_at BIGINT,

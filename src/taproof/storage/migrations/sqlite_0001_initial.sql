@@ -324,6 +324,7 @@ CREATE TABLE oidc_authorizations (
   session_hash BLOB,
   encrypted_session BLOB, -- The session's token and code verifier.
   user_code TEXT UNIQUE,
+  expected_user TEXT, -- The account that must confirm; erased when the sign-in is finished.
   ended_at INTEGER, -- The user went back without signing in.
   code_expires_at INTEGER, -- Set when the session is consumed.
   redeemed_at INTEGER,
