@@ -56,15 +56,15 @@ def page_answer(
     status: int = 200,
     headers: RawHeaders | None = None,
     *,
-    form_action: str | None = None,
+    leaves: bool = False,
     logo_url: str = "",
 ) -> Response:
-    """Return a page. `form_action` is the redirect URI to which one of its forms leads; `logo_url` is its image."""
+    """Return a page. `leaves`: one of its forms leads to the application; `logo_url` is its image."""
     response = Response(page, status)
     response.raw_headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", b"%d" % len(page)),
-        *Pages.headers(form_action, logo_url),
+        *Pages.headers(leaves=leaves, logo_url=logo_url),
         *(headers or []),
     ]
     return response
@@ -107,7 +107,7 @@ def authorization_answer(pages: Pages, language: str, address: ReturnAddress, fi
     """Return an authorization response, in the mode that the client asked for."""
     redirect_uri = address.redirect_uri
     if address.response_mode == "form_post":
-        return page_answer(pages.form_post(redirect_uri, fields, language), form_action=redirect_uri)
+        return page_answer(pages.form_post(redirect_uri, fields, language), leaves=True)
     separator = "&" if "?" in redirect_uri else "?"
     answer = urlencode(fields)
     return redirect_answer(f"{redirect_uri}{separator}{answer}{f'#{answer}' if address.in_fragment else ''}")

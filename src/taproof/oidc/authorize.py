@@ -205,7 +205,7 @@ class AuthorizationPages:
             logo_url=seen.client.logo_url,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
-        return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=view.logo_url)
+        return page_answer(page, leaves=bool(seen.request.redirect_uri), logo_url=view.logo_url)
 
     async def _draw_link(self, request: Request) -> Response:
         """Return the QR code of the link, for browsers without scripts."""
@@ -272,7 +272,7 @@ class AuthorizationPages:
         language = self.language(request, seen.request.ui_locales)
         logo = seen.client.logo_url
         page = self._pages.back_in_browser(seen.authorization.id, seen.client.project_name, language, logo_url=logo)
-        return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=logo)
+        return page_answer(page, leaves=bool(seen.request.redirect_uri), logo_url=logo)
 
     async def _finish_return(self, request: Request) -> Response:
         found = await self._find_for_form(request)
