@@ -69,7 +69,7 @@ class Provider:
         self.counted: list[CountedDecision] = []
         self.clients = OidcClients(storage, clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
-        self.requests = AuthorizationRequests(storage, clock, system_entropy)
+        self.requests = AuthorizationRequests(storage, self.keys, clock, system_entropy, ISSUER)
         self.sign_ins = OidcSignIns(
             storage,
             encryptor,
@@ -163,7 +163,7 @@ class Shop:
     def credentials(self) -> tuple[str | None, Parameters]:
         """Return the Authorization header and the body parameters with which the client authenticates."""
         secret = self.secret
-        if self.client.auth_method == "basic":
+        if self.client.auth_method in {"any", "basic"}:
             return basic(self.id, secret or ""), {}
         return None, {"client_id": self.id} | ({} if secret is None else {"client_secret": secret})
 

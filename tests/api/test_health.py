@@ -335,7 +335,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         "send_webhook_test": {"event": "&#34;webhook.test&#34;"},
         "create_member_invitation": {"role": "&#34;developer&#34;"},
         "create_client": {
-            "auth_method": "&#34;basic&#34;",
+            "auth_method": "&#34;any&#34;",
             "signing_alg": "&#34;RS256&#34;",
             "email": "&#34;none&#34;",
             "id_token_lifetime": "3600",

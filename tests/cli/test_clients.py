@@ -30,7 +30,7 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
     assert is_key(secret, "ocs")
     assert is_client_id(client["client_id"])
     assert (client["name"], client["redirect_uris"]) == ("Grafana [red]", [URI, "com.example.app:/cb"])
-    assert (client["auth_method"], client["signing_alg"], client["email"]) == ("basic", "ES256", "synthetic")
+    assert (client["auth_method"], client["signing_alg"], client["email"]) == ("any", "ES256", "synthetic")
     assert client["grant_types"] == ["authorization_code", "device_code"]
     one = (*owned, client["client_id"])
     assert run_json("clients", "show", *one) == client
@@ -72,7 +72,7 @@ def test_what_people_read(run: Run, run_json: RunJson, project_id: str) -> None:
     assert listed[1].split("\t") == [
         client_id,
         "Grafana",
-        "basic",
+        "any",
         f"{secret[:8]}…{secret[-4:]}",
         "authorization_code",
         URI,

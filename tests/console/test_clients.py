@@ -61,7 +61,7 @@ async def test_a_new_client_shows_what_to_paste(
     shown = await visitor.follow(answer)
     [client] = await stored(console, visitor, project)
     assert (client.name, client.redirect_uris) == ("Grafana", (URI, "http://localhost/cb"))
-    assert (client.auth_method, client.signing_alg, client.id_token_lifetime) == ("basic", "RS256", 3600)
+    assert (client.auth_method, client.signing_alg, client.id_token_lifetime) == ("any", "RS256", 3600)
     assert client.grant_types == ("authorization_code",)
     [secret] = SECRET.findall(shown.html)
     assert is_key(secret, "ocs")
@@ -132,7 +132,7 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
         ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
         ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
         ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code."),
-        ({"auth_method": "x"}, "auth_method must be one of: basic, post, none."),
+        ({"auth_method": "x"}, "auth_method must be one of: any, basic, post, none."),
     ):
         for page in (page_of(project), page_of(project, client)):
             valid = {"name": "Other", "redirect_uris": URI}

@@ -13,6 +13,7 @@ from tests.openid_provider import ADA, ISSUER, VERIFIER, Parameters, Provider, S
 from tests.service.conftest import clock, driver, encryptor, node
 from tests.service.oidc.conftest import open_store, provider, shop
 
+from taproof.core.identity import MessengerIdentity
 from taproof.oidc.services import CALLS
 
 __all__ = ["clock", "driver", "encryptor", "node", "open_store", "provider", "quick_keys", "shop"]
@@ -42,15 +43,15 @@ class Web:
         assert found
         return unescape(found[1]).partition("?start=")[2]
 
-    async def confirm(self, page: str, button: str = "Confirm") -> str:
+    async def confirm(self, page: str, button: str = "Confirm", identity: MessengerIdentity = ADA) -> str:
         """Open the link on a sign-in page in the messenger, and decide there. Return the link back, or ""."""
         token = await self.token_of(page)
         signin = self.provider.node.signin
-        await signin.open_session(token, ADA.messenger_id)
+        await signin.open_session(token, identity.messenger_id)
         if button == "Confirm":
-            decided = await signin.confirm_session(token, ADA)
+            decided = await signin.confirm_session(token, identity)
         else:
-            decided = await signin.cancel_session(token, ADA.messenger_id)
+            decided = await signin.cancel_session(token, identity.messenger_id)
         assert decided.changed
         return decided.return_link or ""
 

@@ -29,7 +29,6 @@ async def test_requests_that_begin_a_sign_in(web: Web, shop: Shop, subtests: pyt
         {"extra": "foobar"},
         {"max_age": "10000"},
         {"prompt": "login"},
-        {"id_token_hint": "e30.e30."},
         {"scope": "openid address"},
         {"scope": "phone email profile openid"},
         {"nonce": ""},
@@ -56,6 +55,9 @@ async def test_errors_at_the_redirect_uri(web: Web, shop: Shop, subtests: pytest
         ({"request_uri": "urn:example:request"}, "request_uri_not_supported"),
         ({"registration": "{}"}, "registration_not_supported"),
         ({"response_mode": "fragment"}, "invalid_request"),
+        ({"response_mode": "web_message"}, "invalid_request"),
+        ({"prompt": "create"}, "invalid_request"),
+        ({"prompt": "login create"}, "invalid_request"),
         ({"code_challenge_method": "plain"}, "invalid_request"),
     ):
         with subtests.test(changed=changed):
@@ -110,6 +112,52 @@ async def test_the_projects_logo_and_label(web: Web, shop: Shop) -> None:
     assert "<bdi>Enter the &lt;shop&gt;</bdi></a>" in (await web.get(page)).text
 
 
+async def test_cancel_returns_to_the_application(web: Web, shop: Shop) -> None:
+    """Cancel in the messenger is answered at once with access_denied, in each mode (OpenID Connect Core, 3.1.2.6).
+
+    The page's script is told so and loads the page again, and so does the page without scripts. *Back* does not repeat
+    the answer.
+    """
+    for mode in ("query", "form_post"):
+        page = (await web.authorize(shop.request(response_mode=mode))).headers["location"]
+        waiting = asyncio.create_task(web.get(f"{page}/status?seen=waiting&hint=waiting"))
+        await until(lambda: web.provider.node.signin.waiting.count, "the call waits")
+        await web.confirm(page, "Cancel")
+        waited = (await waiting).json()
+        if waited["state"] == "waiting":  # It was told first that the link was opened.
+            waited = (await web.get(f"{page}/status?seen=waiting&hint=opened")).json()
+        assert waited == {"state": "cancelled"}
+        for action in ("start-again", "return"):
+            formed = await web.post(f"{page}/{action}", data={"return_code": "x"}, headers=SAME_ORIGIN)
+            assert (formed.status_code, formed.headers["location"]) == (303, page)
+        assert "location" not in (await web.client.head(page)).headers
+        response = await web.get(page)
+        answer = answer_of(response) if mode == "query" else Links(response.text).fields
+        assert (answer["error"], answer["state"], answer["iss"]) == ("access_denied", "a state", ISSUER)
+        again = await web.get(page)
+        assert (again.status_code, "<h1>This sign-in is finished</h1>" in again.text) == (200, True)
+
+
+async def test_an_expired_request_keeps_its_page(web: Web, shop: Shop) -> None:
+    """The user may still want to sign in: the page offers to start again, and to go back."""
+    page = (await web.authorize(shop.request())).headers["location"]
+    web.provider.later(10 * MINUTE)
+    shown = await web.get(page)
+    assert (shown.status_code, "The request has expired" in shown.text) == (200, True)
+    await web.post(f"{page}/start-again", headers=SAME_ORIGIN)
+    await web.confirm(page)
+    assert "code" in answer_of(await web.get(page))
+
+
+async def test_an_error_for_an_application_that_reads_the_fragment(web: Web, shop: Shop) -> None:
+    """An application that asks for response_mode=fragment gets the error there too, or it would start again forever."""
+    for changed in ({}, {"prompt": "none"}):
+        response = await web.authorize(shop.request(response_mode="fragment", **changed))
+        query, _, fragment = response.headers["location"].partition("?")[2].partition("#")
+        assert (query, "error=" in query, "state=a+state" in query) == (fragment, True, True)
+    assert "#" not in (await web.authorize(shop.request(prompt="none"))).headers["location"]
+
+
 async def test_form_post(web: Web, shop: Shop) -> None:
     """With form_post, a page posts code or error to the redirect URI, and is not stored (Form Post Response Mode)."""
     for response in (
@@ -132,6 +180,7 @@ async def test_no_page_can_be_framed(web: Web, shop: Shop) -> None:
     begun = (await web.authorize(shop.request())).headers["location"]
     pages["waiting"] = await web.get(begun)
     await web.confirm(begun, "Cancel")
+    assert (await web.get(begun)).status_code == 303
     pages["cancelled"] = await web.get(begun)
     pages["another sign-in"] = await web.get(f"{ISSUER}/oidc/authorize/auth_unknown")
     pages["from another site"] = await web.post(f"{begun}/leave", headers={"Sec-Fetch-Site": "cross-site"})

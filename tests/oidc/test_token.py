@@ -3,7 +3,9 @@
 from typing import Any
 
 import httpx
+import jwt
 import pytest
+from structlog.testing import capture_logs
 from tests.oidc.conftest import Web
 from tests.openid_provider import ISSUER, Provider, Shop, basic
 
@@ -28,7 +30,7 @@ def assert_error(response: httpx.Response, status: int, error: str) -> None:
 
 async def test_a_token_response(web: Web, provider: Provider) -> None:
     """Each authentication method gets a response that must not be stored (RFC 6749, section 5.1)."""
-    for method in ("basic", "post", "none"):
+    for method in ("any", "basic", "post", "none"):
         shop = await provider.shop(auth_method=method)
         response = await web.redeem(shop, await web.sign_in(shop.request()))
         assert response.status_code == 200, response.text
@@ -37,6 +39,39 @@ async def test_a_token_response(web: Web, provider: Provider) -> None:
         tokens = response.json()
         assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3600)
         assert "refresh_token" not in tokens
+
+
+async def test_a_client_may_send_its_secret_in_either_way(web: Web, shop: Shop) -> None:
+    """Without another setting, Basic and post work at each endpoint, as discovery says; both at once do not."""
+    methods = (await web.get("/.well-known/openid-configuration")).json()["token_endpoint_auth_methods_supported"]
+    assert methods == ["client_secret_basic", "client_secret_post", "none"]
+    body = {"client_id": shop.id, "client_secret": shop.secret or ""}
+    for path, form in (("par", shop.request()), ("device_authorization", {"scope": "openid"})):
+        assert (await web.post(f"/oidc/{path}", data=form, headers=authenticated(shop))).status_code in {200, 201}
+        assert (await web.post(f"/oidc/{path}", data=form | body)).status_code in {200, 201}
+        assert_error(
+            await web.post(f"/oidc/{path}", data=form | body, headers=authenticated(shop)), 400, "invalid_request"
+        )
+
+
+@pytest.mark.parametrize(("method", "other"), [("basic", "post"), ("post", "basic"), ("none", "post")])
+async def test_a_refused_method(web: Web, provider: Provider, method: str, other: str) -> None:
+    """The answer and one log line name the method that was used and the one expected, and no secret."""
+    shop = await provider.shop(auth_method=method)
+    secret = shop.secret or "ocs_something"
+    with capture_logs() as logs:
+        request: dict[str, Any] = {"headers": {"Authorization": basic(shop.id, secret)}, "data": {"a": "1"}}
+        if other == "post":
+            request = {"data": {"client_id": shop.id, "client_secret": secret}}
+        response = await web.post("/oidc/token", **request)
+    assert_error(response, 401, "invalid_client")
+    wanted = "no secret" if method == "none" else f"client_secret_{method}"
+    told = f"This client must use {wanted}, but the request used client_secret_{other}."
+    assert response.json()["error_description"].startswith(told)
+    (line,) = logs
+    assert (line["event"], line["kind"]) == ("credentials_refused", "client_secret")
+    assert (line["client_id"], line["used"], line["expected"]) == (shop.id, other, method)
+    assert secret not in str(line)
 
 
 async def test_a_reused_code(web: Web, shop: Shop) -> None:
@@ -53,7 +88,6 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
     headers = authenticated(shop)
     cases: tuple[tuple[dict[str, Any], int, str], ...] = (
         ({"json": {"grant_type": "authorization_code"}, "headers": headers}, 400, "invalid_request"),
-        ({"headers": headers}, 400, "invalid_request"),
         ({"content": b"code=%ff", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
         ({"content": b"code=\xff", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
         ({"content": b"a=1&a=1", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
@@ -68,7 +102,7 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
         ({"data": {"a": "1"}, "headers": {"Authorization": basic(shop.id, "wrong")}}, 401, "invalid_client"),
     )
     for path in ("token", "par", "device_authorization"):
-        for request, status, error in cases:
+        for request, status, error in (*cases, *((({"headers": headers}, 400, "invalid_request"),) * (path[0] != "d"))):
             with subtests.test(path=path, request=str(request)[:200]):
                 response = await web.post(f"/oidc/{path}", **request)
                 assert_error(response, status, error)
@@ -144,20 +178,35 @@ async def test_a_device(web: Web, shop: Shop) -> None:
         assert_error(await web.post("/oidc/token", data=form, headers=authenticated(shop)), 400, error)
 
 
+async def test_a_device_without_a_scope(web: Web, shop: Shop) -> None:
+    """The scope is optional (RFC 8628, section 3.1): with Basic, such a call has neither a body nor a Content-Type."""
+    for request in ({}, {"content": b""}, {"data": {"scope": ""}}):
+        response = await web.post("/oidc/device_authorization", headers=authenticated(shop), **request)
+        assert (response.status_code, "user_code" in response.json()) == (200, True), response.text
+
+
+async def test_a_nonce_of_any_language(web: Web, shop: Shop) -> None:
+    """The ID token has it unchanged (OpenID Connect Core, section 3.1.2.1)."""
+    for nonce in ("Straße 🦊", "مرحبا", "~ !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}"):
+        response = await web.redeem(shop, await web.sign_in(shop.request(nonce=nonce, state=nonce)))
+        claims = jwt.decode(response.json()["id_token"], options={"verify_signature": False})
+        assert claims["nonce"] == nonce
+
+
 async def test_cors(web: Web, shop: Shop) -> None:
-    """Scripts of any origin may call discovery, JWKS, token and userinfo, without cookies; nothing else."""
+    """Scripts of any origin may make each call of a client, without cookies, and no page: they get preflights too."""
     origin = {"Origin": "https://app.example"}
     well_known = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/oidc/jwks")
     for path in (*well_known, "/oidc/token", "/oidc/userinfo", "/oidc/par", "/oidc/device_authorization"):
-        is_open = path not in {"/oidc/par", "/oidc/device_authorization"}
         method = "GET" if path in well_known else "POST"
         response = await web.client.request(method, path, headers=origin)
-        assert response.headers.get("access-control-allow-origin") == ("*" if is_open else None), path
+        assert response.headers["access-control-allow-origin"] == "*", path
         assert "access-control-allow-credentials" not in response.headers
-        if not is_open or path in {"/oidc/token", "/oidc/userinfo"}:
-            response = await web.client.options(path, headers=origin | {"Access-Control-Request-Method": "POST"})
-            assert response.headers.get("access-control-allow-origin") == ("*" if is_open else None), path
-            assert response.status_code == (200 if is_open else 405)
+        response = await web.client.options(path, headers=origin | {"Access-Control-Request-Method": method})
+        assert (response.status_code, response.headers["access-control-allow-origin"]) == (200, "*"), path
+        # `*` does not stand for Authorization.
+        assert response.headers["access-control-allow-headers"] == "Authorization, Content-Type, *"
+        assert "access-control-allow-credentials" not in response.headers
     for path in ("/oidc/authorize", "/device", "/oidc/authorize/auth_x/status"):
         for method in ("GET", "OPTIONS"):
             response = await web.client.request(method, path, headers=origin)

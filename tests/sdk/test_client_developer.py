@@ -127,7 +127,7 @@ def test_the_life_of_an_oidc_client(client: EitherClient) -> None:
     created = client.create_client(project.id, "Grafana", uris)
     assert created.client_secret.startswith("ocs_")
     assert created.client_secret not in repr(created)
-    assert (created.auth_method, created.signing_alg, created.email) == ("basic", "RS256", "none")
+    assert (created.auth_method, created.signing_alg, created.email) == ("any", "RS256", "none")
     read = client.read_client(project.id, created.client_id)
     assert dataclasses.asdict(created).items() >= dataclasses.asdict(read).items()
     assert client.list_clients(project.id) == [read]

@@ -60,7 +60,7 @@ class ClientEndpoints:
     ) -> dict[str, Any]:
         """Change an OpenID Connect client. Omitted fields keep their values.
 
-        With auth_method none, its secret is erased. A client without a secret gets one with basic or post.
+        With auth_method none, its secret is erased. A client without a secret gets one with any other auth_method.
         """
         changed = await self._clients.update_client(writer, project_id, client_id, client_changes(body))
         return json_fields.client(*changed)

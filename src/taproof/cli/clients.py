@@ -78,7 +78,7 @@ async def update_client(
 ) -> Output:
     """Change a client's settings. Redirect URIs and grants replace the earlier ones.
 
-    With the method none, its secret is erased. A client without a secret gets one with basic or post. Sign-ins that use
+    With the method none, its secret is erased. A client without a secret gets one with any other. Sign-ins that use
     a removed grant end.
     """
     given = given_settings(ClientUpdate, {"name": name, **settings})

@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal, TypedDict, get_args
 from taproof.contract.fields import TIME, Field, Option
 from taproof.contract.project import NAME
 
-AuthMethod = Literal["basic", "post", "none"]
-"""The way in which a client authenticates: with its secret in the Authorization header or in the body.
-"none" is a public client, which has no secret and must use PKCE (RFC 6749, section 2.1)."""
+AuthMethod = Literal["any", "basic", "post", "none"]
+"""The way in which a client authenticates: with its secret, in the Authorization header ("basic"), in the body ("post")
+or in either ("any"). "none" is a public client, which has no secret and must use PKCE (RFC 6749, section 2.1)."""
 SigningAlg = Literal["RS256", "ES256"]
 """The algorithm that signs a client's ID tokens (RFC 7518)."""
 EmailClaim = Literal["none", "synthetic"]
@@ -48,11 +48,13 @@ class ClientSettings(TypedDict, total=False):
     auth_method: Annotated[
         AuthMethod | None,
         Field(
-            "How the client sends its secret to the token endpoint: basic (in the Authorization header), post "
-            "(in the body), or none. A client without a secret, such as an app or a page, must use PKCE.",
-            default="basic",
+            "How the client sends its secret to the token endpoint: any (either way), basic (only in the Authorization "
+            "header), post (only in the body), or none. A client without a secret, such as an app or a page, must use "
+            "PKCE.",
+            default="any",
             option=Option(
-                "How the client sends its secret: basic, post or none. A new client: basic.",
+                "How the client sends its secret: any, basic, post, or none for a client without one. A new client: "
+                "any.",
                 metavar="METHOD",
                 often=True,
             ),

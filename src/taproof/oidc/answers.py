@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from taproof.core.errors import (
     InvalidRequest,
@@ -26,6 +27,15 @@ from taproof.http.errors import NO_PAGE, STATUS_HEADERS, RawHeaders, error_respo
 from taproof.oidc.pages.rendering import Pages
 
 ANY_ORIGIN: Final[RawHeaders] = [(b"access-control-allow-origin", b"*")]
+_PREFLIGHT: Final[RawHeaders] = [
+    *ANY_ORIGIN,
+    (b"access-control-allow-methods", b"GET, POST"),
+    # The wildcard does not stand for Authorization.
+    (b"access-control-allow-headers", b"Authorization, Content-Type, *"),
+    (b"access-control-max-age", b"86400"),
+    (b"content-length", b"0"),
+    *NO_PAGE,
+]
 _JSON: Final[RawHeaders] = [(b"content-type", b"application/json"), *NO_PAGE]
 _NOT_STORED: Final[RawHeaders] = [(b"cache-control", b"no-store"), (b"pragma", b"no-cache")]
 _FORM: Final = b"application/x-www-form-urlencoded"
@@ -46,17 +56,28 @@ def page_answer(
     status: int = 200,
     headers: RawHeaders | None = None,
     *,
-    form_action: str | None = None,
+    leaves: bool = False,
     logo_url: str = "",
 ) -> Response:
-    """Return a page. `form_action` is the redirect URI to which one of its forms leads; `logo_url` is its image."""
+    """Return a page. `leaves`: one of its forms leads to the application; `logo_url` is its image."""
     response = Response(page, status)
     response.raw_headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", b"%d" % len(page)),
-        *Pages.headers(form_action, logo_url),
+        *Pages.headers(leaves=leaves, logo_url=logo_url),
         *(headers or []),
     ]
+    return response
+
+
+def preflight_routes(*paths: str) -> list[BaseRoute]:
+    """Return the answers to the preflight requests of browsers, for endpoints that scripts of any origin may call."""
+    return [Route(path, _answer_preflight, methods=["OPTIONS"]) for path in paths]
+
+
+async def _answer_preflight(_: Request) -> Response:
+    response = Response(b"", 200)
+    response.raw_headers = _PREFLIGHT
     return response
 
 
@@ -86,13 +107,14 @@ def authorization_answer(pages: Pages, language: str, address: ReturnAddress, fi
     """Return an authorization response, in the mode that the client asked for."""
     redirect_uri = address.redirect_uri
     if address.response_mode == "form_post":
-        return page_answer(pages.form_post(redirect_uri, fields, language), form_action=redirect_uri)
+        return page_answer(pages.form_post(redirect_uri, fields, language), leaves=True)
     separator = "&" if "?" in redirect_uri else "?"
-    return redirect_answer(f"{redirect_uri}{separator}{urlencode(fields)}")
+    answer = urlencode(fields)
+    return redirect_answer(f"{redirect_uri}{separator}{answer}{f'#{answer}' if address.in_fragment else ''}")
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return the parameters of a form in the body.
+    """Return the parameters of a form in the body. A call without parameters may have neither body nor Content-Type.
 
     Raises:
         InvalidRequest, PayloadTooLarge, UnsupportedContentEncoding: the body is late, incomplete, too large or
@@ -100,9 +122,12 @@ async def read_form(request: Request) -> dict[str, str]:
         OAuthError: the body is not a form, or its parameters are malformed.
     """
     content_type, length = body_headers(request.scope["headers"])
-    if content_type.partition(b";")[0].strip().lower() != _FORM:
+    is_form = content_type.partition(b";")[0].strip().lower() == _FORM
+    if content_type and not is_form:
         raise OAuthError("invalid_request", "Send the parameters as application/x-www-form-urlencoded.")
     body = await read_body(request.receive, length)
+    if body and not is_form:
+        raise OAuthError("invalid_request", "Send the Content-Type application/x-www-form-urlencoded.")
     try:
         text = body.decode("ascii")
     except UnicodeDecodeError:

@@ -44,7 +44,7 @@ from taproof.oidc.answers import (
 from taproof.oidc.pages.language import choose_language
 from taproof.oidc.pages.rendering import Pages, ProblemKey, SignInState, SignInView, UnavailableReason
 from taproof.service.oidc.requests import AuthorizationRequests
-from taproof.service.oidc.sign_in import LIVE, BegunSignIn, OidcSignIns, SeenSignIn
+from taproof.service.oidc.sign_in import LIVE, BegunSignIn, OidcSignIns, PageState, SeenSignIn
 
 WAIT_SECONDS: Final = 25
 """The longest time that the page's script waits for a change, in seconds."""
@@ -64,6 +64,11 @@ _DESCRIPTIONS: Final[dict[UnavailableReason, str]] = {
     "limit": "The plan of the project allows no more sign-ins.",
     "try_later": "The messenger cannot be reached. Try again in a moment.",
 }
+_REFUSALS: Final[dict[PageState, OAuthError]] = {
+    "cancelled": OAuthError("access_denied", "The user cancelled the sign-in in the messenger."),
+    "other_account": OAuthError("login_required", "Another account confirmed than the one that id_token_hint names."),
+}
+"""The answers of sign-ins in which the user decided against the application's wish."""
 
 
 class AuthorizationPages:
@@ -166,7 +171,12 @@ class AuthorizationPages:
             if found is None:
                 return self._unknown(request)
             seen, _ = found
-        return self._page(request, seen)
+        refusal = _REFUSALS.get(seen.state)
+        if refusal is None or not seen.request.redirect_uri or request.method != "GET":
+            return self._page(request, seen)
+        if not await self._sign_ins.leave_sign_in(seen):  # Another tab was faster.
+            return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")
+        return self._refuse(request, seen.request, refusal)
 
     def _page(self, request: Request, seen: SeenSignIn, unavailable: UnavailableReason | None = None) -> Response:
         now = self._clock()
@@ -174,7 +184,7 @@ class AuthorizationPages:
         match seen.state:
             case "unreachable":
                 state, unavailable = "unavailable", unavailable or "blocked"
-            case "confirmed" | "returned":
+            case "confirmed" | "returned" | "other_account":
                 state = "finished"
             case other:
                 state = other
@@ -191,12 +201,13 @@ class AuthorizationPages:
             application_url=bool(seen.request.redirect_uri),
             hint=seen.hint,
             return_required=seen.return_required,
+            expects_account=seen.authorization.expected_user is not None,
             texts=seen.client.texts,
             logo_url=seen.client.logo_url,
             messenger_id=seen.messenger_id,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
-        return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=view.logo_url)
+        return page_answer(page, leaves=bool(seen.request.redirect_uri), logo_url=view.logo_url)
 
     async def _draw_link(self, request: Request) -> Response:
         """Return the QR code of the link, for browsers without scripts."""
@@ -263,7 +274,7 @@ class AuthorizationPages:
         language = self.language(request, seen.request.ui_locales)
         logo = seen.client.logo_url
         page = self._pages.back_in_browser(seen.authorization.id, seen.client.project_name, language, logo_url=logo)
-        return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=logo)
+        return page_answer(page, leaves=bool(seen.request.redirect_uri), logo_url=logo)
 
     async def _finish_return(self, request: Request) -> Response:
         found = await self._find_for_form(request)

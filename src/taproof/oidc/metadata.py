@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 
 from taproof.core.oidc.discovery import provider_metadata
 from taproof.core.oidc.model import JWKS_MAX_AGE
-from taproof.oidc.answers import ANY_ORIGIN, json_answer
+from taproof.oidc.answers import ANY_ORIGIN, json_answer, preflight_routes
 from taproof.service.oidc.keys import SigningKeys
 
 _CACHED: Final = f"public, max-age={JWKS_MAX_AGE}".encode()
@@ -28,11 +28,12 @@ class MetadataEndpoints:
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes."""
-        return [
-            Route("/.well-known/openid-configuration", self._read_metadata),
-            Route("/.well-known/oauth-authorization-server", self._read_metadata),
-            Route("/oidc/jwks", self._read_jwks),
-        ]
+        endpoints = {
+            "/.well-known/openid-configuration": self._read_metadata,
+            "/.well-known/oauth-authorization-server": self._read_metadata,
+            "/oidc/jwks": self._read_jwks,
+        }
+        return [*(Route(*each) for each in endpoints.items()), *preflight_routes(*endpoints)]
 
     async def _read_metadata(self, _: Request) -> Response:
         return json_answer(self._metadata, headers=ANY_ORIGIN, cache=_CACHED)

@@ -12,22 +12,21 @@ from starlette.routing import BaseRoute, Route
 
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.discovery import CODE_GRANT, DEVICE_GRANT
-from taproof.core.oidc.errors import OAuthError
-from taproof.http.errors import NO_PAGE, RawHeaders, bearer_token
+from taproof.core.oidc.errors import ClientRefused, OAuthError
+from taproof.http.errors import RawHeaders, bearer_token
 from taproof.http.limits.rates import RateLimits
-from taproof.oidc.answers import ANY_ORIGIN, challenge, failure_answer, json_answer, read_form
+from taproof.oidc.answers import (
+    ANY_ORIGIN,
+    challenge,
+    failure_answer,
+    json_answer,
+    preflight_routes,
+    read_form,
+)
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.tokens import Tokens, slow_down
 
-_PREFLIGHT: Final[RawHeaders] = [
-    *ANY_ORIGIN,
-    (b"access-control-allow-methods", b"GET, POST"),
-    (b"access-control-allow-headers", b"Authorization, Content-Type"),
-    (b"access-control-max-age", b"86400"),
-    (b"content-length", b"0"),
-    *NO_PAGE,
-]
 _EXPOSED: Final[RawHeaders] = [
     *ANY_ORIGIN,
     (b"access-control-expose-headers", b"Retry-After, WWW-Authenticate"),
@@ -35,7 +34,7 @@ _EXPOSED: Final[RawHeaders] = [
 
 
 class ProtocolEndpoints:
-    """Serves the calls of clients. Any origin may call token and userinfo, because clients without a secret do."""
+    """Serves the calls of clients. Scripts of any origin may make them, because clients without a secret do."""
 
     def __init__(self, tokens: Tokens, requests: AuthorizationRequests, devices: Devices, limits: RateLimits) -> None:
         self._tokens = tokens
@@ -50,7 +49,7 @@ class ProtocolEndpoints:
             Route("/oidc/userinfo", self._read_user, methods=["GET", "POST"]),
             Route("/oidc/par", self._push_request, methods=["POST"]),
             Route("/oidc/device_authorization", self._begin_device, methods=["POST"]),
-            *(Route(f"/oidc/{name}", _preflight, methods=["OPTIONS"]) for name in ("token", "userinfo")),
+            *preflight_routes("/oidc/token", "/oidc/userinfo", "/oidc/par", "/oidc/device_authorization"),
         ]
 
     async def _issue_tokens(self, request: Request) -> Response:
@@ -66,7 +65,7 @@ class ProtocolEndpoints:
                 raise OAuthError("invalid_request", "grant_type is missing.")
             raise OAuthError("unsupported_grant_type", f"grant_type must be {CODE_GRANT} or {DEVICE_GRANT}.")
 
-        return await self._answer_client(request, issue, headers=_EXPOSED)
+        return await self._answer_client(request, issue)
 
     async def _push_request(self, request: Request) -> Response:
         async def push(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
@@ -91,17 +90,19 @@ class ProtocolEndpoints:
         request: Request,
         answer: Callable[[SignInClient, dict[str, str]], Awaitable[dict[str, Any]]],
         status: int = 200,
-        headers: RawHeaders | None = None,
     ) -> Response:
         """Authenticate the client, and answer its call."""
         try:
             parameters = await read_form(request)
             client = await self._tokens.authenticate_client(_one_header(request, b"authorization"), parameters)
-            return json_answer(await answer(client, parameters), status, headers)
+            return json_answer(await answer(client, parameters), status, _EXPOSED)
         except Exception as error:  # noqa: BLE001 — a bug must be logged and answered in the shape of OAuth errors.
             if isinstance(error, OAuthError) and error.error == "invalid_client":
-                self._limits.refused_credentials.note("client_secret", request.scope)
-            return failure_answer(error, [*(headers or []), *challenge(error, "Basic")])
+                details = {}
+                if isinstance(error, ClientRefused):
+                    details = {"client_id": error.client_id, "used": error.used, "expected": error.expected}
+                self._limits.refused_credentials.note("client_secret", request.scope, **details)
+            return failure_answer(error, [*_EXPOSED, *challenge(error, "Basic")])
 
     async def _read_user(self, request: Request) -> Response:
         access_token = bearer_token(request.scope)
@@ -115,12 +116,6 @@ class ProtocolEndpoints:
             return json_answer(await self._tokens.read_user(access_token), headers=_EXPOSED)
         except Exception as error:  # noqa: BLE001 — as in `_answer_client`.
             return failure_answer(error, [*_EXPOSED, *challenge(error, "Bearer")])
-
-
-async def _preflight(_: Request) -> Response:
-    response = Response(b"", 200)
-    response.raw_headers = _PREFLIGHT
-    return response
 
 
 def _one_header(request: Request, name: bytes) -> str | None:

@@ -190,7 +190,7 @@ def _provider_services(
         base_url=settings.base_url,
     )
     return ProviderServices(
-        requests=AuthorizationRequests(storage, system_clock, system_entropy),
+        requests=AuthorizationRequests(storage, keys, system_clock, system_entropy, settings.base_url),
         sign_ins=sign_ins,
         tokens=Tokens(
             storage,

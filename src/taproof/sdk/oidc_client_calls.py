@@ -42,8 +42,8 @@ def update_client(
 ) -> Call[ChangedOidcClient]:
     """Change an OpenID Connect client. Settings that are omitted or None stay as they are.
 
-    An `auth_method` of "none" erases its secret. With "basic" or "post", a client without a secret gets one, which is
-    in `client_secret` and shown only once. Without a grant in `grant_types`, sign-ins that use it end.
+    An `auth_method` of "none" erases its secret. With any other, a client without a secret gets one, which is in
+    `client_secret` and shown only once. Without a grant in `grant_types`, sign-ins that use it end.
 
     Args:
         service: given by the client.

@@ -56,6 +56,9 @@ async def test_each_is_told_of(
         "method": method,
         "route": route,
         "left_out": 0,
+        "client_id": "",
+        "used": "",
+        "expected": "",
     }
     assert "QQQQ" not in repr(logs)
 

@@ -15,7 +15,7 @@ def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
     assert checked_changes(ClientChanges()) == ClientChanges()
     assert ClientChanges().given() == {}
     assert checked_changes(CLIENT_DEFAULTS).given() == {
-        "auth_method": "basic",
+        "auth_method": "any",
         "signing_alg": "RS256",
         "email": "none",
         "id_token_lifetime": 3600,
@@ -34,7 +34,7 @@ WRONG = (
     (ClientChanges(redirect_uris=("x",)), "redirect_uris: number 1 of the list must be absolute"),
     (ClientChanges(id_token_lifetime=299), "id_token_lifetime must be a whole number of seconds from 300 to 86400"),
     (ClientChanges(id_token_lifetime=86401), "id_token_lifetime"),
-    (ClientChanges(auth_method="private_key_jwt"), "auth_method must be one of: basic, post, none"),  # type: ignore[arg-type]
+    (ClientChanges(auth_method="private_key_jwt"), "auth_method must be one of: any, basic, post, none"),  # type: ignore[arg-type]
     (ClientChanges(signing_alg="HS256"), "signing_alg must be one of: RS256, ES256"),  # type: ignore[arg-type]
     (ClientChanges(grant_types=()), "grant_types must contain one or more of: authorization_code, device_code"),
     (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain"),  # type: ignore[arg-type]

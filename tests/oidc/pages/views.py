@@ -47,6 +47,7 @@ EACH: dict[str, Render] = {
     "match code": _sign_in("waiting", match_code="42", client_name="Ada’s Bookshop"),
     "device": _sign_in("waiting", application_url=False),
     **{hint: _sign_in("waiting", hint=hint, match_code="42") for hint in ("opened", "choosing", "phone_asked")},
+    "expected account": _sign_in("waiting", expects_account=True),
     "same device": _sign_in("waiting", return_required=True),
     "back in the browser": lambda language: PAGES.back_in_browser("auth_1", "Ada’s Bookshop", language),
     "elsewhere": PAGES.elsewhere,

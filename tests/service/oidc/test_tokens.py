@@ -32,17 +32,20 @@ async def userinfo_error(shop: Shop, access_token: str) -> str:
 async def test_client_authentication(provider: Provider, subtests: pytest.Subtests) -> None:
     """A client proves its identity with its own secret and method, in one place (RFC 6749, section 2.3)."""
     by_basic, by_post, public = [await provider.shop(auth_method=each) for each in ("basic", "post", "none")]
+    either = await provider.shop()
     secret, other = by_basic.secret or "", by_post.secret or ""
     encoded = "".join(f"%{ord(letter):02X}" for letter in secret)
     body = {"client_id": by_post.id, "client_secret": other}
-    by_any = "Basic " + base64.b64encode(f"{by_basic.id}:{encoded}".encode()).decode()
+    padded = "Basic " + base64.b64encode(f"{by_basic.id}:{encoded}".encode()).decode()
     accepted: tuple[tuple[Shop, str | None, Parameters], ...] = (
         (by_basic, basic(by_basic.id, secret), {}),
         (by_basic, basic(by_basic.id, secret), {"client_id": by_basic.id}),
         (by_basic, basic(by_basic.id.replace("_", "%5F"), encoded), {}),  # Form-encoded: section 2.3.1.
         (by_basic, basic(by_basic.id, secret).replace("Basic", "bAsIc"), {}),
-        *((by_basic, each, {}) for each in (by_any.rstrip("="), by_any.replace(" ", "   ") + " ")),
+        *((by_basic, each, {}) for each in (padded.rstrip("="), padded.replace(" ", "   ") + " ")),
         (by_post, None, body),
+        (either, basic(either.id, either.secret or ""), {}),
+        (either, None, {"client_id": either.id, "client_secret": either.secret or ""}),
         (public, None, {"client_id": public.id}),
         # An empty id or secret counts as omitted.
         (public, basic(public.id, ""), {}),
@@ -66,7 +69,9 @@ async def test_client_authentication(provider: Provider, subtests: pytest.Subtes
         (basic(by_basic.id, secret + "x"), {}, "secret is wrong"),
         (basic(by_basic.id, ""), {}, "secret is wrong"),
         (None, {"client_id": by_post.id, "client_secret": secret}, "secret is wrong"),
-        (basic(by_post.id, other), {}, "client_secret_post"),
+        (basic(by_post.id, other), {}, "must use client_secret_post, but the request used client_secret_basic"),
+        (None, {"client_id": either.id}, "secret is wrong or missing"),
+        (basic(either.id, either.secret or ""), {"client_secret": either.secret or ""}, "one place only"),
         (None, {"client_id": by_basic.id, "client_secret": secret}, "client_secret_basic"),
         (basic("", ""), {}, "client_id is missing"),
         (basic(public.id, "x"), {}, "must use no secret"),
@@ -205,7 +210,7 @@ async def test_the_response(provider: Provider, subtests: pytest.Subtests) -> No
 async def test_each_sign_in_is_fresh(provider: Provider, shop: Shop) -> None:
     """Each request needs a new confirmation, whatever max_age and prompt say: auth_time grows, sub stays."""
     found = []
-    for changed in ({}, {"prompt": "login"}, {"max_age": "1"}, {"max_age": "10000"}, {"id_token_hint": "a.b.c"}):
+    for changed in ({}, {"prompt": "login"}, {"max_age": "1"}, {"max_age": "10000"}, {"login_hint": "ada"}):
         tokens = await shop.redeem(await shop.sign_in(**changed))
         found.append(await claims_of(shop, tokens["id_token"]))
         provider.later(2 * SECOND)

@@ -63,7 +63,8 @@ class Taproof:
     ) -> Registered:
         body: dict[str, Any] = {"name": "The application", "redirect_uris": [f"http://127.0.0.1{path}"]}
         body |= {
-            "auth_method": auth_method,
+            # Applications keep their defaults, so the client accepts its secret in either way.
+            "auth_method": "none" if auth_method == "none" else "any",
             "signing_alg": signing_alg,
             "email": email,
             "grant_types": ["authorization_code", "device_code"],

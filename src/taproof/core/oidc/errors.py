@@ -64,6 +64,23 @@ class OAuthError(Exception):
         return {"error": self.error, "error_description": self.description}
 
 
+class ClientRefused(OAuthError):
+    """A client that exists, but did not prove its identity (RFC 6749, section 5.2: `invalid_client`).
+
+    Args:
+        client_id: the client.
+        used: how the request authenticated: `basic`, `post` or `none`.
+        expected: the client's `auth_method`.
+        description: what to change.
+    """
+
+    def __init__(self, client_id: str, used: str, expected: str, description: str) -> None:
+        super().__init__("invalid_client", description)
+        self.client_id: Final = client_id
+        self.used: Final = used
+        self.expected: Final = expected
+
+
 class RefusedOnPage(OAuthError):
     """An authorization request that must not be answered with a redirect.
 

@@ -30,6 +30,8 @@ PUBLISHED_AFTER: Final = DAY + HOUR
 """The time (ms) for which a key is published after its successor signs. ID tokens live for at most a day."""
 JWKS_MAX_AGE: Final = 300
 """The time in seconds for which the JWKS may be cached, and so for which a leaked key is trusted after its end."""
+HINTS_ACCEPTED_FOR: Final = 180 * DAY
+"""The time (ms) for which a key that no longer signs is kept, to verify the ID tokens of id_token_hint."""
 KEYS_RELOADED_AFTER: Final = 5 * SECOND
 """The time (ms) after which each process reads the keys again, and so for which it uses one that was replaced."""
 
@@ -50,6 +52,7 @@ class NewAuthorization:
         encrypted_session: the session's token and code verifier; None without a session.
         device_code_hash: the SHA-256 of the device code; None without a device.
         user_code: the code that the user types; None without a device.
+        expected_user: the messenger id of the only account that may confirm; None for any.
     """
 
     id: str
@@ -63,11 +66,12 @@ class NewAuthorization:
     encrypted_session: bytes | None = None
     device_code_hash: bytes | None = None
     user_code: str | None = None
+    expected_user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """A stored sign-in. See `NewAuthorization` for the first fields.
+    """A stored sign-in. See `NewAuthorization` for the first fields. `expected_user` is None once it is finished.
 
     `ended_at` is the time at which the user went back without signing in. `code_expires_at` is None until the session
     is consumed for a code. `redeemed_at` is the time at which tokens were issued. `revoked_at` is the time at which the
@@ -84,6 +88,7 @@ class Authorization:
     session: SessionKey | None
     encrypted_session: bytes | None
     user_code: str | None
+    expected_user: str | None
     ended_at: int | None
     code_expires_at: int | None
     redeemed_at: int | None

@@ -25,14 +25,16 @@ PARAMETER_LIMIT: Final = 64
 
 _REPEATABLE: Final = frozenset({"audience", "resource"})
 """Parameters that a request may repeat (RFC 8693, section 2.1; RFC 8707, section 2). Taproof does not use them."""
-_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+_NO_CONTROLS: Final = re.compile(r"[^\x00-\x1f\x7f]*")
+"""Browsers change control characters in the form of `form_post`, so they would not be returned unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
     """The checked parameters of an authorization request.
 
-    `code_challenge` is the base64url of a SHA-256 (RFC 7636, S256). `ui_locales` is not checked.
+    `code_challenge` is the base64url of a SHA-256 (RFC 7636, S256). `ui_locales` is not checked. `expected_user` is the
+    messenger id that an id_token_hint names.
     """
 
     redirect_uri: str = ""
@@ -42,6 +44,7 @@ class AuthorizationRequest:
     nonce: str | None = None
     code_challenge: str | None = None
     ui_locales: str = ""
+    expected_user: str | None = None
 
     @property
     def return_address(self) -> "ReturnAddress":
@@ -49,8 +52,8 @@ class AuthorizationRequest:
         return ReturnAddress(self.redirect_uri, self.response_mode, self.state)
 
     def dump(self) -> str:
-        """Return the stored form."""
-        return json.dumps({name: value for name, value in asdict(self).items() if value})
+        """Return the stored form. The expected user is stored beside it, for the statement that compares it."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value and name != "expected_user"})
 
     @classmethod
     def load(cls, stored: str) -> Self:
@@ -61,11 +64,16 @@ class AuthorizationRequest:
 
 
 class ReturnAddress(NamedTuple):
-    """The place to which the answer to an authorization request goes."""
+    """The place to which the answer to an authorization request goes.
+
+    `in_fragment` repeats the answer in the fragment, for an application that asked for `response_mode=fragment` and so
+    reads nothing else. The answer is always an error, because the mode is not supported.
+    """
 
     redirect_uri: str
     response_mode: ResponseMode = "query"
     state: str | None = None
+    in_fragment: bool = False
 
 
 class RefusedByRedirect(OAuthError):
@@ -100,7 +108,7 @@ def read_return_address(parameters: Mapping[str, str], redirect_uri: str) -> Ret
     """Return the address for the answer. The caller has checked that the redirect URI belongs to the client."""
     mode = parameters.get("response_mode")
     response_mode: ResponseMode = "form_post" if mode == "form_post" else "query"
-    return ReturnAddress(redirect_uri, response_mode, parameters.get("state"))
+    return ReturnAddress(redirect_uri, response_mode, parameters.get("state"), in_fragment=mode == "fragment")
 
 
 def check_request(
@@ -128,8 +136,8 @@ def check_request(
     if parameters.get("response_mode", "query") not in RESPONSE_MODES:
         raise OAuthError("invalid_request", "response_mode must be query or form_post.")
     for name in ("state", "nonce"):
-        if _PRINTABLE.fullmatch(parameters.get(name, "")) is None:
-            raise OAuthError("invalid_request", f"{name} must contain only printable ASCII characters.")
+        if _NO_CONTROLS.fullmatch(parameters.get(name, "")) is None:
+            raise OAuthError("invalid_request", f"{name} must not contain control characters, such as line breaks.")
     _check_prompt(parameters.get("prompt", ""))
     if "max_age" in parameters and not parameters["max_age"].isdecimal():
         raise OAuthError("invalid_request", "max_age must be a number of seconds.")
@@ -164,6 +172,12 @@ def _check_prompt(prompt: str) -> None:
         if len(prompts) > 1:
             raise OAuthError("invalid_request", "prompt=none cannot be combined with other values.")
         raise OAuthError("login_required", "Taproof keeps no user session, so each sign-in needs the user.")
+    if "create" in prompts:
+        raise OAuthError(
+            "invalid_request",
+            "prompt=create is not supported, because users have their accounts in a messenger. Leave it out: a first "
+            "sign-in looks like any other.",
+        )
 
 
 def _read_challenge(parameters: Mapping[str, str], *, required: bool) -> str | None:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from jwt.types import Options
 
 from taproof.contract.client import SigningAlg
 
@@ -54,6 +55,30 @@ def public_jwk(key: PrivateKey, alg: SigningAlg) -> dict[str, Any]:
     digest = hashlib.sha256(json.dumps(members, separators=(",", ":"), sort_keys=True).encode()).digest()
     kid = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     return {**jwk, "use": "sig", "alg": alg, "kid": kid}
+
+
+def key_id_of(id_token: str) -> str | None:
+    """Return the id of the key that an ID token names; None for other text, such as another kind of token."""
+    try:
+        header = jwt.get_unverified_header(id_token)
+    except (jwt.PyJWTError, RecursionError):  # Thousands of nested brackets need more stack than Python has.
+        return None
+    kid = header.get("kid")
+    return kid if isinstance(kid, str) and header.get("typ", "JWT") == "JWT" else None
+
+
+def read_id_token(id_token: str, jwk: dict[str, Any], *, issuer: str, client_id: str) -> dict[str, Any] | None:
+    """Return the claims of an ID token, also if it has expired; None if it is not what this key signed for this client.
+
+    Its algorithm is that of the key, never the one that the token names (RFC 8725, section 3.1).
+    """
+    options: Options = {"verify_exp": False, "verify_iat": False, "require": ["iss", "sub", "aud", "iat"]}
+    try:
+        return jwt.decode(
+            *(id_token, jwt.PyJWK(jwk)), algorithms=[jwk["alg"]], audience=client_id, issuer=issuer, options=options
+        )
+    except jwt.PyJWTError:
+        return None
 
 
 def sign_id_token(claims: dict[str, Any], key: PrivateKey, alg: SigningAlg, kid: str) -> str:

@@ -27,13 +27,25 @@ class RefusedCredentials:
         self._tat = 0
         self._left_out = 0
 
-    def note(self, kind: CredentialKind, scope: Scope, route: str | None = None) -> None:
+    def note(
+        self,
+        kind: CredentialKind,
+        scope: Scope,
+        route: str | None = None,
+        *,
+        client_id: str = "",
+        used: str = "",
+        expected: str = "",
+    ) -> None:
         """Log a refusal; if too many were just logged, only count it for the next entry.
 
         Args:
             kind: the kind of the refused credential.
             scope: the request's scope.
             route: the route template if the path has parameters; None: the path is the route.
+            client_id: the OpenID Connect client, if the store has it. Other text of the request may be anything.
+            used: how this client sent its secret.
+            expected: how this client must send its secret.
         """
         after = LINES.spend(self._tat, self._clock())
         if after is None:
@@ -48,5 +60,8 @@ class RefusedCredentials:
             method=scope["method"],
             route=scope["path"] if route is None else route,
             left_out=self._left_out,
+            client_id=client_id,
+            used=used,
+            expected=expected,
         )
         self._left_out = 0

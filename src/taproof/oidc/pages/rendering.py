@@ -6,7 +6,6 @@ A template receives `texts`, the language's sentences, and `say` and `plain`, wh
 
 import functools
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -39,7 +38,6 @@ _FILES: Final = {
 _DEVICE_CODE_EXAMPLE: Final = "WDJB-MJHT"
 """The user code of the examples in RFC 8628."""
 _NAME: Final = Markup("<bdi>{}</bdi>")
-_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,7 @@ class SignInView:
         application_url: whether there is a page of the application to go back to; the device grant has none.
         hint: what the sign-in waits for, in the state `waiting`.
         return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
+        expects_account: whether only one account may confirm: the one that used the application before.
         texts: the project's own texts.
         logo_url: the project's logo; "" for none.
         messenger_id: the account that confirmed, in the state `not_allowed`.
@@ -76,6 +75,7 @@ class SignInView:
     application_url: bool = False
     hint: Hint = "waiting"
     return_required: bool = False
+    expects_account: bool = False
     texts: ProjectTexts = field(default_factory=dict)
     logo_url: str = ""
     messenger_id: str | None = None
@@ -226,30 +226,23 @@ class Pages:
         )
 
     @staticmethod
-    def headers(form_action_origin: str | None = None, logo_url: str = "") -> list[tuple[bytes, bytes]]:
+    def headers(*, leaves: bool = False, logo_url: str = "") -> list[tuple[bytes, bytes]]:
         """Return the headers of every page.
 
         Args:
-            form_action_origin: the redirect URI or its origin, for a page whose form leads there: directly
-                (`form_post`), or by a redirect (`sign_in`, to leave the sign-in).
+            leaves: whether one of the page's forms leads to the application: directly (`form_post`), or by a redirect
+                (`sign_in`, to leave the sign-in). Its policy then has no form-action.
             logo_url: the logo on the page; "" for none. Images may come from its origin and from no other.
 
-        Chromium applies form-action to every redirect after a form, and applications often redirect on to another
-        origin. So the whole scheme is allowed. Also, a policy cannot name an IPv6 address such as `[::1]`.
-
-        Raises:
-            ValueError: `form_action_origin` has no scheme.
+        Chromium and Safari apply form-action to every redirect after a form, and Firefox to none. Applications redirect
+        on to other origins, and to the schemes of their apps, which only they know; so no list can name them. All names
+        on a page are escaped, and its other forms name this service.
         """
-        form_action = "'self'"
-        if form_action_origin is not None:
-            match = _SCHEME.match(form_action_origin)
-            if match is None:
-                raise ValueError("The redirect URI has no scheme.")
-            form_action += f" {match[0].lower()}"
+        form_action = "" if leaves else "form-action 'self'; "
         images = f"'self' {logo_origin(logo_url)}".rstrip()
         policy = (
             f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
-            f"form-action {form_action}; base-uri 'none'; frame-ancestors 'none'"
+            f"{form_action}base-uri 'none'; frame-ancestors 'none'"
         )
         return [
             (b"content-security-policy", policy.encode()),

@@ -96,7 +96,7 @@ class OidcClients:
     ) -> tuple[OidcClient, str | None]:
         """Change the fields that are not None, and return the client with its new secret; None if it has no new one.
 
-        A public client gets a secret with an `auth_method` that needs one. With "none", its secret is erased. Without
+        A public client gets a secret with any `auth_method` but "none", which erases the secret. Without
         a grant, sign-ins that use it end.
 
         Raises:
@@ -107,7 +107,7 @@ class OidcClients:
         client = await self.read_client(actor.developer, project_id, client_id, "write")
         changes = checked_changes(changes)
         # The client may become public after it was read, so any change to a method with a secret brings one.
-        plaintext, secret = self._new_secret() if changes.auth_method in {"basic", "post"} else (None, None)
+        plaintext, secret = self._new_secret() if changes.auth_method not in {None, "none"} else (None, None)
         details = changes.given() | _logged(changes)
         now = self._clock()
         entry = self._entry(actor, "client.updated", client, details, now) if details else None

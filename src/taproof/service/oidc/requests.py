@@ -1,5 +1,6 @@
 """Authorization requests, sent by the browser or pushed by the client (RFC 6749, section 4.1.1; RFC 9126)."""
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -21,16 +22,32 @@ from taproof.core.oidc.requests import (
     check_request,
     read_return_address,
 )
+from taproof.service.oidc.keys import SigningKeys
 from taproof.storage.protocol import Storage
 
-_CREDENTIALS: Final = frozenset({"client_secret", "client_assertion", "client_assertion_type"})
+_EXPECTED_USER: Final = "expected_user"
+"""The name under which a pushed request stores the user of its hint, whose ID token would contain names and numbers."""
+_NOT_STORED: Final = frozenset(
+    {"client_secret", "client_assertion", "client_assertion_type", "id_token_hint", _EXPECTED_USER}
+)
+"""Parameters that a pushed request does not keep."""
 
 
 class AuthorizationRequests:
-    """Reads authorization requests."""
+    """Reads authorization requests.
 
-    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+    Args:
+        storage: the store.
+        keys: verify the ID tokens of hints.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        issuer: the service's base URL.
+    """
+
+    def __init__(self, storage: Storage, keys: SigningKeys, clock: Clock, entropy: Entropy, issuer: str) -> None:
         self._storage = storage
+        self._keys = keys
+        self._issuer = issuer
         self._clock = clock
         self._entropy = entropy
 
@@ -52,15 +69,37 @@ class AuthorizationRequests:
             raise RefusedOnPage(
                 "unknown_client", "invalid_request", "There is no client with this client_id. Copy it from the console."
             )
+        expected_user = None
         if parameters.get("request_uri", "").startswith(REQUEST_URI_PREFIX):
             parameters = await self._take_pushed(client_id, parameters["request_uri"])
+            expected_user = parameters.get(_EXPECTED_USER)
         address = _return_address(found, parameters)
         try:
             if "request_uri" in parameters:
                 raise OAuthError("request_uri_not_supported", "Push the request first (RFC 9126), or send parameters.")  # noqa: TRY301
-            return found, _check(found, parameters, address)
+            request = _check(found, parameters, address)
+            expected_user = expected_user or await self._read_hint(found, parameters)
+            return found, dataclasses.replace(request, expected_user=expected_user)
         except OAuthError as error:
             raise RefusedByRedirect(error, address) from None
+
+    async def _read_hint(self, client: SignInClient, parameters: Mapping[str, str]) -> str | None:
+        """Return the user whom the request expects, by the ID token of an earlier sign-in; None without a hint.
+
+        Raises:
+            OAuthError: the hint is not an ID token that this client got.
+        """
+        hint = parameters.get("id_token_hint")
+        if hint is None:
+            return None
+        claims = await self._keys.read_id_token(hint, issuer=self._issuer, client_id=client.client.id)
+        if claims is None:
+            raise OAuthError(
+                "invalid_request",
+                "id_token_hint is not an ID token that Taproof issued to this client in the last 180 days. Send one, "
+                "also an expired one, or leave the parameter out.",
+            )
+        return str(claims["sub"])
 
     async def _take_pushed(self, client_id: str, request_uri: str) -> dict[str, str]:
         """Return the pushed parameters. Those that the browser sends beside them do not count (RFC 9126, section 4)."""
@@ -87,14 +126,18 @@ class AuthorizationRequests:
                 "invalid_request", "A pushed request must not contain request_uri (RFC 9126, section 2.1)."
             )
         address = _return_address(client, parameters)
+        expected_user = None
         try:
             _check(client, parameters, address)
+            expected_user = await self._read_hint(client, parameters)
         except OAuthError as error:
             # The browser gets this answer later, as the client expects it.
             if error.error != "login_required":
                 raise
         request_uri = REQUEST_URI_PREFIX + random_base64url(self._entropy)
-        kept = {name: value for name, value in parameters.items() if name not in _CREDENTIALS}
+        kept = {name: value for name, value in parameters.items() if name not in _NOT_STORED}
+        if expected_user is not None:
+            kept[_EXPECTED_USER] = expected_user
         await self._storage.authorizations.create_pushed_request(
             _uri_hash(request_uri), client.client.id, json.dumps(kept), self._clock() + PUSHED_LIFETIME
         )

@@ -24,7 +24,7 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.request_context import Requester
 from taproof.core.return_url import has_openable_pages
 from taproof.core.session_state import visible_status
-from taproof.core.sessions import Hint, PolledSession, SessionKey
+from taproof.core.sessions import Hint, PolledSession, Session, SessionKey
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.wait import UntilGone, Waiting
 from taproof.service.signals import Signals
@@ -40,8 +40,9 @@ PageState = Literal[
     "unreachable",
     "returning",
     "confirmed",
-    "returned",
+    "other_account",
     "not_allowed",
+    "returned",
     "cancelled",
     "expired",
     "finished",
@@ -51,11 +52,12 @@ PageState = Literal[
 
 "unreachable": as "waiting", but the user has blocked the bot. "returning": the user confirmed, and the messenger must
 lead them back to this browser; also if it has, but the process ended before it created the code. "confirmed":
-`finish_sign_in` gives the code. "returned": the messenger has led them back, and only the page there gets the code
-(`finish_return`). Two pages with one code would make the application use it twice. "not_allowed": confirmed by an
-account that is in none of the client's allowed groups. "cancelled", "expired": the session is over, and another one may
-be started. "finished": the application has the code, or the user went back without signing in. "device_done": the
-device gets its tokens.
+`finish_sign_in` gives the code. "other_account": another account confirmed than the expected one, so there is no code.
+"not_allowed": the account that confirmed is in none of the client's allowed groups. "returned": the messenger has led
+them back, and only the page there gets the code (`finish_return`). Two pages with one code would make the application
+use it twice. "cancelled": the user refused. "expired": the session is over, and another one may be started.
+"finished": the application has the code, or the user went back without signing in. "device_done": the device gets its
+tokens.
 """
 
 
@@ -157,6 +159,7 @@ class OidcSignIns:
                 browser_hash=browser_hash(secret),
                 session=session,
                 encrypted_session=encrypted,
+                expected_user=request.expected_user,
             )
         )
         return BegunSignIn(authorization_id, secret)
@@ -188,9 +191,10 @@ class OidcSignIns:
         messenger_id = None
         if state in {"confirmed", "returning", "device_done"} and session.identity is not None:
             messenger_id = session.identity.messenger_id
-        if messenger_id is not None and not client.client.groups.admits(messenger_id):
+        if state in {"confirmed", "returning"} and _is_unexpected(found, session):
+            state = "other_account"
+        elif messenger_id is not None and not client.client.groups.admits(messenger_id):
             state = "not_allowed"
-        can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
         deeplink = match_code = None
         if state in LIVE and polled.status == "pending":
             deeplink = self._opened(found).deeplink
@@ -200,7 +204,7 @@ class OidcSignIns:
             client=client,
             request=request,
             state=state,
-            can_start_again=can_start_again and found.expires_at > now and client.has_access,
+            can_start_again=state == "expired" and found.expires_at > now and client.has_access,
             session_expires_at=min(polled.expires_at, found.expires_at),
             deeplink=deeplink,
             match_code=match_code,
@@ -216,6 +220,12 @@ class OidcSignIns:
             return False
         polled = await self._storage.sessions.poll_session(found.session)
         if polled is None or polled.return_required:
+            return False
+        session = await self._storage.sessions.read_session(found.session)
+        client = await self._storage.oidc_clients.read_client(found.client_id)
+        if session is None or client is None or session.identity is None or _is_unexpected(found, session):
+            return False
+        if not client.client.groups.admits(session.identity.messenger_id):
             return False
         return _page_state(found, polled, self._clock()) in {"confirmed", "finished"}
 
@@ -288,7 +298,8 @@ class OidcSignIns:
     async def leave_sign_in(self, seen: SeenSignIn) -> bool:
         """End a sign-in whose user goes back without signing in. Return False if it was over before.
 
-        Its session is cancelled, and the messenger says so. If this process ends in between, the session expires.
+        If its session is open, it is cancelled, and the messenger says so. If this process ends in between, the session
+        expires.
         """
         if not await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock()):
             return False
@@ -349,6 +360,12 @@ def _derive_code(browser_secret: str, authorization_id: str, session: SessionKey
 
 def _can_send_code(found: Authorization, now: int) -> bool:
     return found.code_expires_at is not None and found.code_expires_at > now and found.redeemed_at is None
+
+
+def _is_unexpected(found: Authorization, session: Session) -> bool:
+    """Return whether another account has confirmed than the one that may."""
+    identity = session.identity
+    return found.expected_user is not None and identity is not None and identity.messenger_id != found.expected_user
 
 
 def _page_state(found: Authorization, session: PolledSession, now: int) -> PageState:

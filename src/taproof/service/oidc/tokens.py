@@ -19,7 +19,7 @@ from taproof.core.identifiers import is_key, key_hash, new_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.claims import id_token_claims, user_claims
 from taproof.core.oidc.clients import SignInClient
-from taproof.core.oidc.errors import OAuthError
+from taproof.core.oidc.errors import ClientRefused, OAuthError
 from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME, DEVICE_INTERVAL, DEVICE_TOLERANCE, Authorization, NewTokens
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
@@ -37,6 +37,7 @@ _WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to 
 _WRONG_TOKEN = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
 _NOT_ADMITTED = "The user is in none of the groups that may sign in to this client."
 _METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "no secret"}
+"""The ways to authenticate, as metadata and applications name them."""
 
 
 class _Presented(NamedTuple):
@@ -97,23 +98,25 @@ class Tokens:
             parameters: the parameters in the body.
 
         Raises:
-            OAuthError: the client is unknown, does not prove its identity as its auth_method requires, or has no secret
-                although the project has no public access.
+            ClientRefused: the client does not prove its identity as its auth_method requires.
+            OAuthError: the client is unknown, sends its credentials in several places, or has no secret although the
+                project has no public access.
         """
         presented = _presented(authorization, parameters)
         found = await self._storage.oidc_clients.read_client(presented.client_id)
         if found is None:
             raise OAuthError("invalid_client", _WRONG_CLIENT)
+        used, expected = presented.method, found.client.auth_method
         if found.secret_hash is not None:
             secret = presented.secret
             if secret is None or not hmac.compare_digest(key_hash(secret), found.secret_hash):
-                raise OAuthError("invalid_client", _WRONG_CLIENT)
-        # A wrong method is only named after the secret was checked.
-        if presented.method != found.client.auth_method:
-            method = _METHODS[found.client.auth_method]
-            raise OAuthError(
-                "invalid_client",
-                f"This client must use {method}. Change its auth_method, or the setting of the application.",
+                raise ClientRefused(found.client.id, used, expected, _WRONG_CLIENT)
+        # A wrong method is only named after the secret was checked. With "any", this secret may come in either way.
+        if expected not in {used, "any"}:
+            raise ClientRefused(
+                *(found.client.id, used, expected),
+                f"This client must use {_METHODS[expected]}, but the request used {_METHODS[used]}. Set the client's "
+                "auth_method to any, or change the setting of the application.",
             )
         require_public_access(found)
         return found

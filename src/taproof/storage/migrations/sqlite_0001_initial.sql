@@ -215,7 +215,7 @@ CREATE TABLE oidc_clients (
   project_id TEXT NOT NULL,
   name TEXT NOT NULL,
   redirect_uris TEXT NOT NULL, -- A JSON array.
-  auth_method TEXT NOT NULL, -- basic, post or none.
+  auth_method TEXT NOT NULL, -- any, basic, post or none.
   signing_alg TEXT NOT NULL,
   email TEXT NOT NULL, -- none or synthetic.
   id_token_lifetime INTEGER NOT NULL, -- Seconds.
@@ -334,6 +334,7 @@ CREATE TABLE oidc_authorizations (
   session_hash BLOB,
   encrypted_session BLOB, -- The session's token and code verifier.
   user_code TEXT UNIQUE,
+  expected_user TEXT, -- The account that must confirm; erased when the sign-in is finished.
   ended_at INTEGER, -- The user went back without signing in.
   code_expires_at INTEGER, -- Set when the session is consumed.
   redeemed_at INTEGER,

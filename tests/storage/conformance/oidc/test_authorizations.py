@@ -76,6 +76,7 @@ async def test_create_authorization_is_read_back(storage: Storage, seed: Seed) -
         session.key,
         b"encrypted",
         "WDJBMJHT",
+        None,
         *[None] * 5,
     )
     assert await read(storage, new) == expected
@@ -130,6 +131,28 @@ async def test_finish_authorization_with_tokens(storage: Storage, seed: Seed) ->
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, TOKENS)
     found = present(await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash))
     assert (found.id, found.redeemed_at, found.access_expires_at) == (new.id, NOW + 1, TOKENS.access_expires_at)
+
+
+async def test_finish_authorization_of_the_expected_account(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """Another account gets neither a code nor tokens, also of many calls at once, and its session is not used."""
+    project = await seed.project()
+    session = await seed.confirmed(project)
+    found = present(await storage.sessions.read_session(session.key))
+    account = present(found.identity).messenger_id
+    for number, given in enumerate[NewCode | NewTokens]((CODE, TOKENS)):
+        new = await begun(storage, seed, project, session, expected_user=f"{account}{number}")
+        assert (await read(storage, new)).expected_user == f"{account}{number}"
+        calls = (
+            node.authorizations.finish_authorization(new.id, session.key, NOW + 1, given)
+            for node in (storage, other_node) * 4
+        )
+        finished = await asyncio.gather(*calls)
+        assert finished == [False] * 8
+    assert present(await storage.sessions.read_session(session.key)).status == "confirmed"
+    new = await begun(storage, seed, project, session, expected_user=account)
+    assert await storage.authorizations.finish_authorization(new.id, session.key, NOW + 1, CODE)
+    assert (await read(storage, new)).expected_user is None
+    assert await used_counts(storage, project) == 1
 
 
 async def test_finish_authorization_is_refused(storage: Storage, seed: Seed) -> None:

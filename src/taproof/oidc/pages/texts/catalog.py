@@ -17,6 +17,8 @@ class WaitingTexts:
 
     heading: Annotated[str, "project"]
     lead: str
+    expected: Annotated[str, "client"]
+    """If the application named the account that must confirm. Its id and name are not shown: strangers see the page."""
     open_button: str
     """Opens the messenger on this device."""
     scan: str

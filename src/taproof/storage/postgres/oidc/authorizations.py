@@ -9,10 +9,12 @@ from taproof.storage.queries.oidc import authorizations as queries
 # The session is locked first: see `postgres/__init__.py`.
 _FINISH: Final = f"""
 WITH locked AS MATERIALIZED (
-  SELECT s.day, s.token_hash FROM sessions s JOIN projects p ON p.id = s.project_id
+  SELECT s.day, s.token_hash, s.messenger_id FROM sessions s JOIN projects p ON p.id = s.project_id
   WHERE s.day = $10 AND s.token_hash = $8 AND s.status || '' = 'confirmed' FOR UPDATE OF s
 ), finished AS (
-  UPDATE oidc_authorizations SET {queries.FINISHED} AND EXISTS (SELECT FROM locked) RETURNING id
+  UPDATE oidc_authorizations SET {queries.FINISHED} AND EXISTS (SELECT FROM locked l
+    WHERE oidc_authorizations.expected_user IS NULL OR oidc_authorizations.expected_user = l.messenger_id)
+  RETURNING id
 ), moved AS (
   UPDATE sessions s SET status = 'used', used_at = $9, secrets_version = p.secrets_version
   FROM locked l, finished f, projects p

@@ -12,11 +12,11 @@ from taproof.storage.rows import Row, Values
 
 _COLUMNS: Final = """
   id, client_id, project_id, request, created_at, expires_at, browser_hash, session_day, session_hash,
-  encrypted_session, user_code, ended_at, code_expires_at, redeemed_at, access_expires_at, revoked_at"""
+  encrypted_session, user_code, expected_user, ended_at, code_expires_at, redeemed_at, access_expires_at, revoked_at"""
 CREATE_AUTHORIZATION: Final = """
 INSERT INTO oidc_authorizations (id, client_id, project_id, request, created_at, expires_at, browser_hash, session_day,
-  session_hash, encrypted_session, device_code_hash, user_code, kept_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $6)
+  session_hash, encrypted_session, device_code_hash, user_code, expected_user, kept_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $6)
 ON CONFLICT (user_code) DO NOTHING RETURNING id"""
 _READ: Final = f"SELECT {_COLUMNS} FROM oidc_authorizations"
 READ_AUTHORIZATION: Final = f"{_READ} WHERE id = $1"
@@ -65,13 +65,14 @@ DELETE FROM oidc_pushed_requests WHERE uri_hash = $1 AND client_id = $2 AND expi
 PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= $1")
 PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
 FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
-  redeemed_at = $5, kept_until = $6
+  redeemed_at = $5, kept_until = $6, expected_user = NULL
 WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
 FINISH_AUTHORIZATION: Final = f"""
 UPDATE oidc_authorizations SET {FINISHED}
   AND EXISTS (SELECT 1 FROM sessions s JOIN projects p ON p.id = s.project_id
-    WHERE s.day = $10 AND s.token_hash = $8 AND s.status = 'confirmed')
+    WHERE s.day = $10 AND s.token_hash = $8 AND s.status = 'confirmed'
+      AND (oidc_authorizations.expected_user IS NULL OR oidc_authorizations.expected_user = s.messenger_id))
 RETURNING id"""
 
 
@@ -90,7 +91,8 @@ class AuthorizationQueries(Queries):
         """Store a sign-in. Return False if its user code is taken."""
         new = authorization
         named = (new.id, new.client_id, new.project_id, new.request, new.created_at, new.expires_at, new.browser_hash)
-        values = (*named, *(new.session or (None, None)), new.encrypted_session, new.device_code_hash, new.user_code)
+        values = (*named, *(new.session or (None, None)), new.encrypted_session, new.device_code_hash)
+        values = (*values, new.user_code, new.expected_user)
         return bool(await self._database.add(CREATE_AUTHORIZATION, *values))
 
     async def read_authorization(self, authorization_id: str) -> Authorization | None:
@@ -157,9 +159,9 @@ class AuthorizationQueries(Queries):
     ) -> bool:
         """Consume a confirmed session and store the code, or the tokens, that it gives, in one transaction.
 
-        Return False if the session is not the sign-in's current one, or is not confirmed. Also return False if the
-        sign-in is finished, has ended or has expired, if its client has lost the grant, or if it does not admit the
-        user. Of concurrent calls, only one succeeds.
+        Return False if the session is not the sign-in's current one, is not confirmed, or was confirmed by another
+        account than the expected one. Also return False if the sign-in is finished, has ended or has expired, if its
+        client has lost the grant, or if it does not admit the user. Of concurrent calls, only one succeeds.
         """
         values = (*finish_values(authorization_id, session, now, given), session.day)
 
