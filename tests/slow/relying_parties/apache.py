@@ -1,0 +1,92 @@
+"""A relying party: Apache with mod_auth_openidc, as its documentation sets it up. /secure/ shows the user."""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+MODULES = (
+    *("mpm_event", "authn_core", "authz_core", "authz_user", "auth_openidc", "dir", "mime", "filter", "include", "env"),
+)
+PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Application</title>'
+    '<p id="sub"><!--#echo var="OIDC_CLAIM_sub" --></p><p id="name"><!--#echo var="OIDC_CLAIM_name" --></p>'
+    '<p id="access_token"><!--#echo var="OIDC_access_token" --></p>'
+    '<p id="id_token"><!--#echo var="OIDC_CLAIM_iat" --></p>'
+    '<a id="out" href="/secure/callback?logout={home}">Sign out</a></html>'
+)
+CONFIG = """
+ServerRoot {place}
+DefaultRuntimeDir {place}
+PidFile {place}/apache.pid
+Mutex file:{place}
+Listen 127.0.0.1:{port}
+ServerName 127.0.0.1:{port}
+{user}
+ErrorLog /dev/stderr
+LogLevel warn auth_openidc:info
+{modules}
+TypesConfig /etc/mime.types
+DocumentRoot {place}/site
+<Directory {place}/site>
+  Require all granted
+  Options +Includes
+  DirectoryIndex index.shtml
+</Directory>
+AddType text/html .shtml
+AddOutputFilter INCLUDES .shtml
+OIDCProviderMetadataURL {issuer}/.well-known/openid-configuration
+OIDCClientID {client_id}
+OIDCClientSecret {client_secret}
+OIDCRedirectURI http://127.0.0.1:{port}/secure/callback
+OIDCCryptoPassphrase {passphrase}
+OIDCScope "openid profile"
+<Location /secure/>
+  AuthType openid-connect
+  Require valid-user
+</Location>
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def write_site(place: Path, port: int) -> Path:
+    """Write the pages and the configuration, and return the path of the latter. Apache's own account reads the pages."""
+    (place / "site/secure").mkdir(parents=True)
+    place.chmod(0o755)
+    home = f"http%3A%2F%2F127.0.0.1%3A{port}%2F"
+    (place / "site/index.shtml").write_text('<!doctype html><title>Application</title><a href="/secure/">Sign in</a>')
+    (place / "site/secure/index.shtml").write_text(PAGE.format(home=home))
+    config = place / "apache.conf"
+    config.write_text(
+        CONFIG.format(
+            place=place,
+            port=port,
+            modules="\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in MODULES),
+            user="User www-data\nGroup www-data" if os.getuid() == 0 else "",
+            issuer=os.environ["ISSUER"],
+            client_id=os.environ["CLIENT_ID"],
+            client_secret=os.environ["CLIENT_SECRET"],
+            passphrase=secrets.token_hex(),
+        )
+    )
+    return config
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # So that the directory is deleted.
+    # The working directory is in one that only its owner can enter.
+    with tempfile.TemporaryDirectory(prefix="apache-") as directory:
+        port = free_port()
+        config = write_site(Path(directory), port)
+        print(json.dumps({"port": port}), flush=True)
+        subprocess.run(["/usr/sbin/apache2", "-DFOREGROUND", "-f", str(config)], check=False)

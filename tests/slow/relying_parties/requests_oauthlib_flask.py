@@ -1,0 +1,61 @@
+"""A relying party: requests-oauthlib in Flask, which speaks OAuth 2.0 and asks userinfo."""
+
+import json
+import os
+import secrets
+from typing import Any
+
+import flask
+import requests
+from requests_oauthlib import OAuth2Session
+from tests.slow.relying_parties.pages import fingerprint, page
+from werkzeug.serving import make_server
+
+ISSUER, CLIENT_ID, CLIENT_SECRET = (os.environ[name] for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"))
+os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"  # The provider of the tests has plain HTTP on loopback.
+endpoints: dict[str, Any] = requests.get(f"{ISSUER}/.well-known/openid-configuration", timeout=30).json()
+application = flask.Flask(__name__)
+application.secret_key = secrets.token_hex()
+
+
+def client(**options: Any) -> OAuth2Session:
+    redirect_uri = flask.url_for("callback", _external=True)
+    return OAuth2Session(CLIENT_ID, redirect_uri=redirect_uri, scope=["openid", "profile"], **options)
+
+
+@application.get("/")
+def home() -> str:
+    return page(flask.session.get("user"))
+
+
+@application.get("/sign-in")
+def sign_in() -> Any:
+    address, flask.session["state"] = client().authorization_url(endpoints["authorization_endpoint"])
+    return flask.redirect(address)
+
+
+@application.get("/callback")
+def callback() -> Any:
+    if "error" in flask.request.args:
+        return page(None) + f'<p id="error">{flask.request.args["error"]}</p>'
+    oauth = client(state=flask.session.pop("state"))
+    # Its own check of the transport wants https; see above.
+    token = oauth.fetch_token(
+        endpoints["token_endpoint"], client_secret=CLIENT_SECRET, authorization_response=flask.request.url
+    )
+    user = oauth.get(endpoints["userinfo_endpoint"]).json()
+    tokens = {name: fingerprint(token[name]) for name in ("access_token", "id_token")}
+    flask.session["user"] = {"sub": user["sub"], "name": user["name"], **tokens}
+    return flask.redirect("/")
+
+
+@application.post("/sign-out")
+def sign_out() -> Any:
+    flask.session.clear()
+    return flask.redirect("/")
+
+
+if __name__ == "__main__":
+    server = make_server("127.0.0.1", int(os.environ["PORT"]), application, threaded=True)
+    print(json.dumps({"port": server.server_port}), flush=True)
+    server.serve_forever()
