@@ -8,7 +8,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from tests.databases import DRIVERS, OpenStore
@@ -29,6 +29,7 @@ from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
 from taproof.service.sessions.list import SessionReader
+from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -85,13 +86,15 @@ class Receiver:
 class Node:
     """All use cases of one process, and the few steps that every scenario begins with."""
 
-    def __init__(self, storage: Storage, encryptor: Encryptor, clock: HandClock) -> None:
+    def __init__(
+        self, storage: Storage, encryptor: Encryptor, clock: HandClock, *, waiting: Waiting | None = None
+    ) -> None:
         # A test that keeps to SQLite may look into the driver by hand.
         self.storage = cast("SqliteStorage", storage)
         self.encryptor = encryptor
         self.clock = clock
         self.link = Link()
-        self.signin = WholeSignIn(storage, encryptor, self.link, clock, system_entropy)
+        self.signin = WholeSignIn(storage, encryptor, self.link, clock, system_entropy, waiting=waiting)
         self.projects = Projects(
             storage,
             encryptor,
@@ -167,9 +170,21 @@ def open_store(driver: str) -> Iterator[OpenStore]:
 
 
 @pytest.fixture
-async def node(open_store: OpenStore, encryptor: Encryptor, clock: HandClock) -> AsyncIterator[Node]:
+def waiting_options() -> dict[str, Any]:
+    """The options of `Waiting` on `node`; a test overrides them with `waits_with`."""
+    return {}
+
+
+def waits_with(**options: float) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("waiting_options", [options], ids=["options"])
+
+
+@pytest.fixture
+async def node(
+    open_store: OpenStore, encryptor: Encryptor, clock: HandClock, waiting_options: dict[str, Any]
+) -> AsyncIterator[Node]:
     store = await open_store()
-    yield Node(store, encryptor, clock)
+    yield Node(store, encryptor, clock, waiting=Waiting(store, clock, **waiting_options))
     await store.close()
 
 

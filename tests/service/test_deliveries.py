@@ -8,10 +8,10 @@ from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
+from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, SignInReported
 from taproof.core.projects import Project, ProjectChanges
-from taproof.service import deliveries
-from taproof.service.deliveries import DeliveryPage, SeenDelivery
+from taproof.service.deliveries import Deliveries, DeliveryPage, SeenDelivery
 from taproof.service.webhooks import ANSWER_KEPT, LEASE, WebhookResponse
 
 if TYPE_CHECKING:
@@ -61,10 +61,19 @@ async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
     assert (found.record.interrupted, len(found.record.attempts)) == (1, 1)
 
 
-async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node") -> None:
     """10,000 answers are not opened for one call; the cursor leads on to every delivery, each once."""
-    monkeypatch.setattr(deliveries, "PAGE_ATTEMPTS", 4)
-    monkeypatch.setattr(deliveries, "_READ_AT_ONCE", 3)
+    node.deliveries = Deliveries(
+        node.storage,
+        node.encryptor,
+        node.clock,
+        system_entropy,
+        node.webhooks,
+        post=node.receiver.post,
+        recorded=node.receiver.recorded,
+        page_attempts=4,
+        read_at_once=3,
+    )
     developer, project = await own_project(node)
     made: list[str] = []
     for resent in (0, 0, 6, 1, 0, 2, 0, 0, 0, 0):

@@ -108,6 +108,7 @@ class Shop:
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
         self.actor = Actor(self.developer, "command_line")
         self.watch = Watch()
+        self.sender_options: dict[str, Any] = {}
 
     async def project(self, webhook_url: str, developer: Developer | None = None) -> tuple[Project, str]:
         """Return a new project and its webhook secret."""
@@ -126,7 +127,7 @@ class Shop:
         return token
 
     def sender(self, post: Post) -> WebhookSender:
-        return WebhookSender(self.webhooks, post, self.recorded, self.watch)
+        return WebhookSender(self.webhooks, post, self.recorded, self.watch, **self.sender_options)
 
     async def send_due(self, post: Post) -> int:
         """Claim once, by a worker of its own, and send what that brought to the end; return how many there were."""

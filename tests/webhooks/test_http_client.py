@@ -17,7 +17,6 @@ from tests.webhooks.receiver import NAME, OK, Authority, Names, RawReceiver, ope
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.webhook_url import webhook_url_problem
-from taproof.webhooks import http_client
 from taproof.webhooks.http_client import open_webhook_client
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -203,17 +202,16 @@ def test_what_no_connection_comes_of(run: Run) -> None:
     run(scenario())
 
 
-def test_names_that_lead_nowhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_lead_nowhere(run: Run) -> None:
     """Unknown names, names that are none, silent name servers: the developer is told that it is the name."""
-    monkeypatch.setattr(http_client, "_LOOKUP", 1.5)
 
     async def scenario() -> None:
-        async with open_name_server() as (server, resolver), opened(resolver=resolver) as client:
+        async with open_name_server() as (server, resolver), opened(resolver=resolver, lookup_timeout=1.5) as client:
             for name in ("nobody.test", "a..b", "xn--a", "-", "_.test", "x" * 64 + ".test", "x." * 200 + "test"):
                 assert (await client.post(signed(f"https://{name}/"))).error == "dns_failed", name
             server.silent = True
             assert (await client.post(signed("https://silent.test/"))).error == "dns_failed"
-        async with opened(resolver=Names(delay=60)) as client:
+        async with opened(resolver=Names(delay=60), lookup_timeout=1.5) as client:
             answer = await client.post(signed("https://slow.test/"))
         assert answer.error == "dns_failed"
         assert answer.duration >= 1_500

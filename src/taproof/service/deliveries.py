@@ -36,8 +36,7 @@ to take. Developers have no limit together, so that nobody's hanging receivers d
 PAGE_ATTEMPTS: Final = 400
 """The maximum number of attempts on a page of deliveries. Decrypting and writing one response takes ten microseconds of
 the event loop, and 200 deliveries may have 10,000 attempts."""
-_READ_AT_ONCE: Final = 50
-"""The number of deliveries read from the store at a time."""
+READ_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,8 @@ class Deliveries:
         webhooks: signs tests.
         post: sends one request and returns its result, a response or an error.
         recorded: called when an event has become due, so that it is sent immediately.
+        page_attempts: the maximum number of attempts on a page of deliveries.
+        read_at_once: the number of deliveries read from the store at a time.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class Deliveries:
         *,
         post: Callable[[SignedRequest], Awaitable[WebhookResponse]],
         recorded: Callable[[], None],
+        page_attempts: int = PAGE_ATTEMPTS,
+        read_at_once: int = READ_AT_ONCE,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
@@ -89,6 +92,8 @@ class Deliveries:
         self._webhooks = webhooks
         self._post = post
         self._recorded = recorded
+        self._page_attempts = page_attempts
+        self._read_at_once = read_at_once
         self._tests_by_developer: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def list_deliveries(
@@ -111,14 +116,14 @@ class Deliveries:
         page: list[DeliveryRecord] = []
         attempts, more = 0, True
         async with reading_project(self._storage, developer, project_id):
-            while more and len(page) < limit and attempts < PAGE_ATTEMPTS:
-                wanted = min(_READ_AT_ONCE, limit - len(page))
+            while more and len(page) < limit and attempts < self._page_attempts:
+                wanted = min(self._read_at_once, limit - len(page))
                 filters = (project_id, event_type, state)
                 found = await self._storage.deliveries.list_deliveries(*filters, before, wanted + 1)
                 more = len(found) > wanted
                 for record in found[:wanted]:
-                    if page and attempts + len(record.attempts) > PAGE_ATTEMPTS:
-                        attempts, more = PAGE_ATTEMPTS, True
+                    if page and attempts + len(record.attempts) > self._page_attempts:
+                        attempts, more = self._page_attempts, True
                         break
                     page.append(record)
                     attempts += len(record.attempts)

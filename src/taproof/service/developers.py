@@ -48,9 +48,12 @@ class CreatedAccessToken:
 
 
 class Developers:
-    """Adds developers, issues their access tokens and authenticates them."""
+    """Adds developers, issues their access tokens, at most `token_limit` to each, and authenticates them."""
 
-    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, storage: Storage, clock: Clock, entropy: Entropy, *, token_limit: int = ACCESS_TOKEN_LIMIT
+    ) -> None:
+        self._token_limit = token_limit
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
@@ -211,7 +214,7 @@ class Developers:
         details = {"name": name, "preview": preview, "expires_at": until, "scopes": token.scopes}
         entry = audit_entry(actor, "access_token.created", now, self._entropy, subject=token.id, details=details)
         if not await self._storage.credentials.create_access_token(
-            token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, sign_in=sign_in, entry=entry
+            token, key_hash(plaintext), limit=self._token_limit, sign_in=sign_in, entry=entry
         ):
             raise TooManyAccessTokens
         return CreatedAccessToken(token, plaintext)

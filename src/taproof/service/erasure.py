@@ -33,10 +33,11 @@ class Erasure:
     sign-ins.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy, *, batch: int = BATCH) -> None:
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
+        self._batch = batch
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
         """Erase the data about an account in this developer's projects; return False if there is none.
@@ -84,12 +85,12 @@ class Erasure:
         while found := await self._storage.erasure.find_project(messenger_id, developer_id, project_id):
             project_id = found
             while rows := await self._storage.erasure.erase_sessions(
-                messenger_id, project_id, developer_id, BATCH, describe=entries.describe
+                messenger_id, project_id, developer_id, self._batch, describe=entries.describe
             ):
                 entries.keep()
                 count(rows)
         while rows := await self._storage.erasure.erase_person(
-            messenger_id, developer_id, new_id("gone", self._entropy), BATCH, describe=entries.describe
+            messenger_id, developer_id, new_id("gone", self._entropy), self._batch, describe=entries.describe
         ):
             entries.keep()
             count(rows)
