@@ -1,6 +1,6 @@
 """A sign-in session from its client's point of view, from creation to the single read of its proof.
 
-`decide.py` implements the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
+`decide.py` is the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
 contract.md, Session endpoints.
 """
 
@@ -32,13 +32,7 @@ from taproof.core.names import stored_text
 from taproof.core.origins import require_allowed_origin
 from taproof.core.projects import SERVICE_DEVELOPER, EncryptedWebhookSecrets, SignInProject
 from taproof.core.proof import sign_proof, signing_secrets
-from taproof.core.request_context import (
-    USER_AGENT_LIMIT,
-    RequestContext,
-    Requester,
-    dump_context,
-    origin_domain,
-)
+from taproof.core.request_context import USER_AGENT_LIMIT, RequestContext, Requester, dump_context, origin_domain
 from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
 from taproof.core.service_bot import SERVICE_BOT
@@ -51,8 +45,6 @@ from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
-
-
 _STATUS_ONLY = {status: VerifyResult(status) for status in ("cancelled", "expired", "used")}
 _PENDING = {hint: VerifyResult("pending", hint=hint) for hint in HINTS.values()}
 
@@ -106,7 +98,7 @@ class SignInSessions:
         to_own_page: bool = False,
         requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
-        """Create a pending session (POST generate/public if `public`, else POST generate).
+        """Create a pending session. A call that raises stores nothing.
 
         Args:
             project_id: the session's project.
@@ -119,8 +111,8 @@ class SignInSessions:
             requester: shown to the user. The IP address is not stored.
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, ReturnUrlNotAllowed,
-                SameDeviceRequired, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is stored.
+            InvalidRequest, ReturnUrlNotAllowed: an argument is refused.
+            ProjectPaused, SameDeviceRequired, MessengerUnavailable, and the errors of `admit`: there can be no session.
         """
         digest = None if code_challenge is None else challenge_digest(code_challenge)
         if code_challenge is not None and digest is None:
@@ -135,8 +127,7 @@ class SignInSessions:
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — the token was created two lines above.
-        # A sign-in to the service itself gives access to a developer account, so its context and match code are always
-        # on.
+        # A sign-in to the service itself gives access to a developer account: context and match code are always on.
         own = project.developer_id == SERVICE_DEVELOPER
         match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())
         session = NewSession(
@@ -153,14 +144,8 @@ class SignInSessions:
             return_url=return_url,
         )
         policy = await self._storage.sessions.create_session(session, public=public)
-        return CreatedSession(
-            session_token,
-            f"{link_base}?start={session_token}",
-            session.expires_at,
-            match_code,
-            policy.required,
-            return_offered=policy.offered,
-        )
+        deeplink = f"{link_base}?start={session_token}"
+        return CreatedSession(session_token, deeplink, session.expires_at, match_code, policy.required, policy.offered)
 
     async def admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
         """Return a project's settings for a new session. The store checks the pause and the public access again.
@@ -203,14 +188,14 @@ class SignInSessions:
     ) -> VerifyResult:
         """Return the status of a session; on the first read of a confirmed session also the identity and proof.
 
-        A session with a code challenge requires its `code_verifier`. Other sessions ignore `code_verifier`. A session
-        with a required return code is pending without its `return_code`, which may be any value that a client sent.
+        A session with a code challenge requires its `code_verifier`; others ignore it. A session with a required return
+        code is pending without its `return_code`, which may be any value that a client sent.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
                 changed.
         """
-        # Like `_poll`, but without a coroutine of its own, because nearly all requests run this code.
+        # Like `_poll`, but without another coroutine, because nearly all requests run this code.
         key = session_key(session_token) or _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id or (public and not session.public_access):
@@ -270,11 +255,7 @@ class SignInSessions:
         return status, False
 
     async def _poll(self, project_id: str, session_token: str, *, public: bool) -> tuple[SessionKey, PolledSession]:
-        """Return a project's session with this token.
-
-        Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound: the caller may not read it.
-        """
+        """Return a project's session with this token, or raise `_poll_refusal`."""
         key = _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id or (public and not session.public_access):
@@ -321,18 +302,16 @@ class SignInSessions:
         return PublicAccessDisabled() if public and not project.public_access else SessionNotFound()
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
-        """Decrypt the signing secret and the phone number before the session is used up.
+        """Decrypt the signing secret and the phone number, before the session is used up for a proof.
 
-        A session is thus never used up for a proof that cannot be created. Both are decrypted again from the changed
-        row, because `regenerate` may run in between.
+        Both are decrypted again from the changed row, because `regenerate` may run in between.
         """
-        storage, encryptor = self._storage, self._encryptor
         assert polled.webhook_secrets is not None  # noqa: S101 — the session is confirmed.
         self._open_secret(polled.webhook_secrets, polled.project_id, now)
         if polled.encrypted_phone is not None:
-            session = await storage.sessions.read_session(key)
+            session = await self._storage.sessions.read_session(key)
             if session is not None:
-                encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
+                self._encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
 
     async def check_signing_secret(self, project_id: str, now: int) -> None:
         """Decrypt the secret that signs a project's proofs, and raise an error if that fails."""
@@ -343,9 +322,8 @@ class SignInSessions:
 
     def _open_secret(self, webhook_secrets: EncryptedWebhookSecrets, project_id: str, now: int) -> str:
         """Return the secret that signs a project's proofs at `now`."""
-        return self._encryptor.decrypt(
-            signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", project_id)
-        )
+        bound = associated_data_of("webhook_secret", project_id)
+        return self._encryptor.decrypt(signing_secrets(webhook_secrets, now)[0], bound)
 
     def confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
         """Return the result of a confirmed session from stored values only, so that a second read returns the same."""

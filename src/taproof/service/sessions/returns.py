@@ -15,12 +15,7 @@ from taproof.storage.protocol import Storage
 
 
 class Returns:
-    """Confirms sessions whose users have returned to the browser.
-
-    Args:
-        encryptor: encrypts webhook bodies, and decrypts phone numbers.
-        signals: tell the waiting calls, the webhook sender and the metrics of each confirmation.
-    """
+    """Confirms sessions whose users have returned to the browser, and sends the `signals` of each confirmation."""
 
     def __init__(
         self, storage: Storage, encryptor: Encryptor, clock: Clock, entropy: Entropy, *, signals: Signals

@@ -7,8 +7,7 @@ A waiting call ends on the first of these events:
 - The session's hint changes, if the call asks for hints.
 - The session expires, or the call's time limit is reached.
 
-Signals between processes may be lost. So each session with waiting calls is also read about once a second, and a
-lost signal only delays a response.
+Signals between processes may be lost. So each session with waiting calls is also read about once a second.
 """
 
 import asyncio
@@ -176,9 +175,9 @@ class Waiting:
             waited.notice(hint)
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Watch decisions of other processes until `stopping` is set, then call `stop`. Store errors do not end this.
+        """Watch decisions of other processes until `stopping` is set, then call `stop`.
 
-        Without this task, only decisions in this process wake calls.
+        Store errors do not end this.
         """
         tasks = [asyncio.create_task(part) for part in (self._watch(), self._keep_looking())]
         try:
