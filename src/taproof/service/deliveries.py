@@ -68,7 +68,7 @@ class Deliveries:
         webhooks: signs tests.
         post: sends one request and returns its result, a response or an error.
         recorded: called when an event has become due, so that it is sent immediately.
-        page_attempts: the maximum number of attempts on a page of deliveries.
+        page_attempts: the maximum number of attempts on a page.
         read_at_once: the number of deliveries read from the store at a time.
     """
 
@@ -136,11 +136,7 @@ class Deliveries:
         return DeliveryPage(seen, next_cursor)
 
     async def read_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
-        """Return one delivery.
-
-        Raises:
-            DeliveryNotFound: this developer has no such delivery.
-        """
+        """Return one delivery, or raise DeliveryNotFound if this developer has no such delivery."""
         _require_event_id(event_id)
         record = await self._storage.deliveries.read_delivery(developer.id, event_id)
         if record is None:
@@ -157,10 +153,9 @@ class Deliveries:
         if encrypted_body is None:
             return None
         event = Event(record.event_id, record.type, record.project_id, encrypted_body, record.created_at)
+        signer = (event, project.webhook_url, project.webhook_secrets)
         try:
-            request = self._webhooks.sign_event(
-                event, project.webhook_url, project.webhook_secrets, at=attempt.started_at
-            )
+            request = self._webhooks.sign_event(*signer, at=attempt.started_at)
         except DecryptionFailed:
             return None
         if not permits(project.role, "secrets"):
@@ -181,12 +176,10 @@ class Deliveries:
         ended_at = session.expires_at if session.status == "expired" else None
         times = dict.fromkeys([session.confirmed_at, session.cancelled_at, ended_at, session.reported_at])
         async with reading_project(self._storage, developer, session.project_id):
-            found = [
-                await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
-                for at in times
-                if at is not None
-            ]
-        return [self._seen(record) for records in found for record in records]
+            found: list[DeliveryRecord] = []
+            for at in filter(None, times):
+                found += await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
+        return [self._seen(record) for record in found]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
         """Make an event due immediately, whatever its state, and restart its retry schedule.
@@ -194,8 +187,7 @@ class Deliveries:
         An event that a worker is sending now stays with that worker.
 
         Raises:
-            DeliveryNotFound: this developer has no such delivery.
-            InsufficientRole: the developer's role does not permit it.
+            DeliveryNotFound, InsufficientRole: this developer has no such delivery, or may not resend it.
             SignInReported: the user has reported the sign-in as not theirs.
             WebhookNotSet: the event's project has no webhook URL.
         """
@@ -229,8 +221,7 @@ class Deliveries:
         An event of another type than webhook.test has made-up fields. It is sent even if the project has not chosen it.
 
         Raises:
-            InsufficientScope: the acting credential lacks the scope `write`.
-            InsufficientRole: the developer's role does not permit it.
+            InsufficientScope, InsufficientRole: the acting credential or the developer's role does not permit it.
             InvalidRequest, ProjectNotFound: as for `Projects.read_project`.
             WebhookNotSet: the project has no webhook URL.
         """
@@ -275,6 +266,6 @@ class Deliveries:
 
 
 def _require_event_id(event_id: str) -> None:
-    # No delivery has a malformed id. An id with a NUL or a lone surrogate must not reach the store.
+    # An id with a NUL or a lone surrogate must not reach the store.
     if not is_event_id(event_id):
         raise DeliveryNotFound

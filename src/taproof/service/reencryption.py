@@ -47,11 +47,9 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
 
 @dataclass(slots=True)
 class Reencrypted:
-    """The progress so far.
+    """The progress so far. The latest walk found `left` values under a key other than the first.
 
-    `left`: the number of values that the latest walk found under a key other than the first, before replacing them.
-    `unreadable`: the number of values that the latest walk could not decrypt: encrypted under an unknown key, moved or
-    altered.
+    It could not decrypt those in `unreadable`: encrypted under an unknown key, moved or altered.
     """
 
     reencrypted: int = 0
@@ -60,11 +58,14 @@ class Reencrypted:
 
 
 class Reencryptor:
-    """Re-encrypts all values under the first master key.
+    """Re-encrypts all values under the first master key of the encryptor, in batches.
 
     Args:
         encryptor: has the new key first.
         on_progress: called after each write with the number of values re-encrypted so far.
+        page: the number of rows read at a time.
+        batch: the number of values replaced in one write.
+        pause: the seconds between two writes.
     """
 
     def __init__(

@@ -67,11 +67,7 @@ class UserExports:
         return self._export(messenger_id, developer.id).texts(self._clock())
 
     def export_everywhere(self, messenger_id: str) -> Texts:
-        """Return all data about an account that `Erasure.erase_everywhere` would erase.
-
-        Raises:
-            InvalidRequest: `messenger_id` is not a messenger account's id.
-        """
+        """Return all data about an account that `Erasure.erase_everywhere` would erase, or raise InvalidRequest."""
         return self._export(checked_messenger_id(messenger_id), None).texts(self._clock())
 
 
@@ -133,13 +129,10 @@ class _Export:
                     break
 
     async def _require_kept(self) -> None:
-        """Refuse to go on if the session that was read last is gone, after each further read.
+        """Raise ErasedMeanwhile if the session that was read last is gone, after each further read.
 
         An erasure erases in the order in which an export reads. So if it has erased a session before the export read
         it, the one that was read before it is gone too.
-
-        Raises:
-            ErasedMeanwhile: it is gone.
         """
         key = self.last_key
         if key is not None and not await self.storage.erasure.is_kept(self.messenger_id, key):

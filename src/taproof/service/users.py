@@ -36,11 +36,7 @@ class Users:
             return await self.list_users_of(project_id, limit=limit, cursor=cursor)
 
     async def list_users_of(self, project_id: str, *, limit: int, cursor: str | None) -> UserPage:
-        """Return a page of at most `limit` users of any project, for the operator.
-
-        Raises:
-            InvalidRequest: the cursor is malformed.
-        """
+        """Return a page of the users of any project, for the operator. Raise InvalidRequest for a malformed cursor."""
         before = None if cursor is None else _read_cursor(cursor)
         found = await self._storage.users.list_users(project_id, before, limit + 1)
         page = found[:limit]

@@ -37,7 +37,7 @@ _START: Final = "?start="
 class StartedSignIn:
     """A sign-in that waits for the user's decision.
 
-    `deeplink`: for the user, as a link or a QR code. `match_code`: shown next to the deeplink; None if there is none.
+    `deeplink`: for the user, as a link or a QR code. `match_code`: shown next to it; None if there is none.
     `encrypted`: a base64url text with which only the client that started the sign-in can read the result. `expires_at`:
     in ms.
     """
@@ -60,9 +60,9 @@ class SeenSignIn:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """The purpose of a sign-in to one of the service's own projects.
+    """The purpose of a sign-in to one of the service's own projects, whose id is stored under the name `mark`.
 
-    `mark`: the name under which the project's id is stored. `project_name`: the name in the messenger's prompt.
+    `project_name` is the name in the messenger's prompt.
     """
 
     mark: str
@@ -193,15 +193,13 @@ class DeveloperSignIns:
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
-        associated_data = associated_data_of("webhook_secret", project_id)
+        secret, bound = new_webhook_secret(self._entropy), associated_data_of("webhook_secret", project_id)
         project = Project(
             id=project_id,
             developer_id=SERVICE_DEVELOPER,
             name=purpose.project_name,
             secret_key_preview=key_preview(secret_key),
-            encrypted_webhook_secret=self._encryptor.encrypt(
-                new_webhook_secret(self._entropy), associated_data, self._entropy
-            ),
+            encrypted_webhook_secret=self._encryptor.encrypt(secret, bound, self._entropy),
             webhook_url="",
             is_active=True,
             public_access=False,
