@@ -98,7 +98,7 @@ class _Destinations:
 class _IdleConnections:
     """Open connections that carry no request, by the URL that they were used for.
 
-    URLs never share a connection, so the answers of one developer's receiver cannot be taken for those of another's.
+    URLs share no connection, so the answers of one developer's receiver cannot be taken for those of another's.
     """
 
     def __init__(self) -> None:

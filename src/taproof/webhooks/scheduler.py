@@ -106,13 +106,10 @@ class Turn(NamedTuple):
 
 
 class Scheduler:
-    """The waiting events, the places, and the state of each endpoint.
+    """The waiting events, the places, and the state of each endpoint. `clock` returns a monotonic time in seconds.
 
     Each event that `add` accepts is returned once, by `take`, `take_late` or `take_all`. Each turn with `post` that
     `take` returns occupies a place until it is passed to `finish`.
-
-    Args:
-        clock: returns a monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -166,8 +163,7 @@ class Scheduler:
     def add(self, delivery: Delivery) -> bool:
         """Add a claimed event to the queue. If there is no room, do not add it and return False.
 
-        A proven endpoint accepts all events of one claim, so that one claim serves much of a backlog. While the
-        endpoint is full, other events are claimed first.
+        A proven endpoint accepts all events of one claim. While it is full, other events are claimed first.
         """
         key = _key(delivery)
         endpoint = self._busy.get(key) or self._idle.pop(key, None) or Endpoint(key, delivery.developer_id)
