@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
+from tests.api.conftest import BotFather
 from tests.databases import DRIVERS, OpenStore
+from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.contract.account import Plan
@@ -20,10 +22,13 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
+from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import Session, SessionKey
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
+from taproof.service.bots import Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
@@ -62,6 +67,12 @@ class Link:
 def acting(developer: Developer) -> Actor:
     """Return `developer` as one for whom the operator changes something."""
     return Actor(developer, "command_line", address="203.0.113.7")
+
+
+def key_of(token: str) -> SessionKey:
+    key = session_key(token)
+    assert key is not None
+    return key
 
 
 class Receiver:
@@ -133,6 +144,23 @@ class Node:
             ProjectChanges(name="Shop", webhook_url=webhook_url, public_access=public_access),
         )
 
+    async def owned(
+        self, plan: Plan = "free", *, webhook_url: str = "", **settings: object
+    ) -> tuple[Developer, Project]:
+        """Return a new developer and their new project with these settings."""
+        developer = await self.developer(plan)
+        project, _ = await self.project(developer, webhook_url=webhook_url)
+        if settings:
+            changes = ProjectChanges(**settings)  # type: ignore[arg-type]
+            project = await self.projects.update_project(acting(developer), project.id, changes)
+        return developer, project
+
+    async def stored(self, token: str) -> Session:
+        """Return a session as it is stored."""
+        session = await self.storage.sessions.read_session(key_of(token))
+        assert session is not None
+        return session
+
     async def pending(self, project: Project) -> str:
         return (await self.signin.create_session(project.id, public=False)).session_token
 
@@ -194,3 +222,26 @@ async def other_node(node: Node, open_store: OpenStore, encryptor: Encryptor, cl
     store = await open_store()
     yield Node(store, encryptor, clock)
     await store.close()
+
+
+@pytest.fixture
+def father() -> BotFather:
+    return BotFather()
+
+
+@pytest.fixture
+def bots(node: Node, father: BotFather) -> Bots:
+    return bots_of(node, father)
+
+
+def bots_of(node: Node, father: BotFather) -> Bots:
+    return Bots(
+        node.storage,
+        node.encryptor,
+        node.clock,
+        system_entropy,
+        projects=node.projects,
+        ask=father.ask,
+        is_service_bot=father.is_service_bot,
+        limited=unheard,
+    )

@@ -232,8 +232,7 @@ async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: Node) 
 
 async def test_expiry_is_counted_before_a_session_is_erased(node: Node) -> None:
     """A process that starts after weeks still counts every session that nobody acted on, however many they are."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     for _ in range(2 * BATCH + 2):
         await node.pending(project)
         node.clock.now += 1  # So that they expire in another order than that in which they are erased.

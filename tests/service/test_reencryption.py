@@ -109,8 +109,7 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node) -> None
 
 async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node, restarted: Node) -> None:
     """Of a node that is not restarted yet, and of one that rotates a webhook secret between read and replacement."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     rounds = 0
 
     async def others() -> None:

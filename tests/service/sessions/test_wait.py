@@ -13,21 +13,14 @@ from tests.service.callers import (
     open_callers,
     running,
 )
-from tests.service.conftest import Node, acting, waits_with
+from tests.service.conftest import Node, acting, key_of, waits_with
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.core.sessions import PolledSession, SessionKey
 from taproof.service.sessions import wait
-
-
-def key_of(token: str) -> SessionKey:
-    key = session_key(token)
-    assert key is not None
-    return key
 
 
 @pytest.fixture
@@ -174,8 +167,7 @@ async def test_a_clock_that_is_set_forward_expires(
 
 async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> None:
     """The wait ends as soon as the session is gone."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     async with running(node):
         call = await callers.start(project, await node.pending(project))
         await node.projects.delete_project(acting(developer), project.id)

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from tests.service.callers import IDENTITY, LONG, PATIENCE, USER, Callers, never, open_callers, running
-from tests.service.conftest import Node, waits_with
+from tests.service.conftest import Node, key_of, waits_with
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.sessions import SessionKey
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import WaitEnd
@@ -37,8 +36,7 @@ async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) ->
 
     call = await callers.start(project, token, LONG, until_gone)
     await asyncio.sleep(0.01)
-    key = session_key(token)
-    assert key is not None
+    key = key_of(token)
     gone.set()
     await asyncio.sleep(0)
     callers.waiting.wake(key)
