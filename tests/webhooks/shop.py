@@ -22,7 +22,7 @@ from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
-from taproof.webhooks.scheduler import Scheduler, Turn
+from taproof.webhooks.scheduler import LIMITS, Limits, Scheduler, Turn
 from taproof.webhooks.sender import WebhookSender
 
 Post = Callable[[SignedRequest], Awaitable[WebhookResponse]]
@@ -175,9 +175,9 @@ class Seconds:
 class Scene:
     """Scheduler, and events for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
         self.clock = Seconds()
-        self.scheduler = Scheduler(self.clock)
+        self.scheduler = Scheduler(self.clock, limits)
         self.made = 0
 
     def delivery(

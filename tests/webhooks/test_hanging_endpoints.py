@@ -16,8 +16,8 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.projects import Project
 from taproof.service.webhooks import SignedRequest, WebhookResponse
-from taproof.webhooks import scheduler
 from taproof.webhooks.http_client import open_webhook_client
+from taproof.webhooks.scheduler import Limits
 
 HANGING = 100
 DUE_EACH = 20
@@ -101,12 +101,9 @@ async def until_all_arrived(receiver: Receiver) -> list[float]:
     return sorted(took)
 
 
-async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(
-    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(shop: Shop, receiver: Receiver) -> None:
     """All the room that one developer may have is taken; another's new endpoint, and one that had worked, go on."""
-    monkeypatch.setattr(scheduler, "UNPROVEN_POSTS", 40)
-    monkeypatch.setattr(scheduler, "UNPROVEN_WAITING", 80)
+    shop.sender_options = {"limits": Limits(unproven_posts=40, unproven_waiting=80)}
     proven, _ = await shop.project(receiver.base + "/201")
     async with (
         open_webhook_client(AddressRules(["loopback"]), frozenset(), allow_http=True, timeout=NEVER) as client,

@@ -15,7 +15,7 @@ from taproof.core.deliveries import AttemptOutcome, Delivery, PassedOver
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.service.loop import repeat_until
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
-from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
+from taproof.webhooks.scheduler import LIMITS, Limits, Scheduler, Turn
 
 _BATCH: Final = 100
 _BREATH: Final = 0.02
@@ -68,6 +68,7 @@ class WebhookSender:
         *,
         every: float = EVERY,
         record_retries: Sequence[float] = RECORD_RETRIES,
+        limits: Limits = LIMITS,
     ) -> None:
         self._webhooks = webhooks
         self._post = post
@@ -75,7 +76,8 @@ class WebhookSender:
         self._watch = watch
         self._every = every
         self._record_retries = record_retries
-        self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time())
+        self._limits = limits
+        self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time(), limits)
         self._under_way: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
         """Set if there can be something to claim before the pause ends, or if the process is stopping."""
@@ -140,7 +142,7 @@ class WebhookSender:
 
     async def claim_due(self) -> tuple[int, int]:
         """Claim one batch and start to send it. Return the number of claimed events, and how many of them were kept."""
-        if self._scheduler.waiting >= WAITING:
+        if self._scheduler.waiting >= self._limits.waiting:
             return 0, 0
         full = self._scheduler.full_projects()
         crowded, spared = self._scheduler.crowded_developers(), self._scheduler.spared_projects()
