@@ -35,7 +35,7 @@ _START: Final = "?start="
 
 @dataclass(frozen=True, slots=True)
 class StartedSignIn:
-    """A sign-in that waits for the user's decision.
+    """A sign-in that waits for the user's decision, or has got it.
 
     `deeplink`: for the user, as a link or a QR code. `match_code`: shown next to it; None if there is none.
     `encrypted`: a base64url text with which only the client that started the sign-in can read the result. `expires_at`:
@@ -46,16 +46,7 @@ class StartedSignIn:
     expires_at: int
     encrypted: str
     match_code: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSignIn:
-    """The state of a sign-in."""
-
-    status: SignInStatus
-    deeplink: str
-    expires_at: int
-    match_code: str | None = None
+    status: SignInStatus = "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +128,13 @@ class DeveloperSignIns:
         text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode()
         return StartedSignIn(session.deeplink, session.expires_at, text, session.match_code)
 
-    async def read(self, encrypted: str, purpose: Purpose | Trial) -> SeenSignIn:
+    async def read(self, encrypted: str, purpose: Purpose | Trial) -> StartedSignIn:
         """Return the state of a sign-in without changing it."""
         opened = await self._open(encrypted, purpose)
         deeplink, _, match_code = opened.kept.partition(" ")
         expires_at = opened.session.expires_at
         status = visible_status(opened.session.status, expires_at, self._clock())
-        return SeenSignIn(status, deeplink, expires_at, match_code or None)
+        return StartedSignIn(deeplink, expires_at, encrypted, match_code or None, status)
 
     async def wait(self, encrypted: str, purpose: Purpose | Trial, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait for at most `seconds` while a sign-in is pending, without changing it."""

@@ -27,6 +27,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
+from taproof.core.identity import MessengerIdentity
 from taproof.core.match_code import new_match_code
 from taproof.core.names import stored_text
 from taproof.core.origins import require_allowed_origin
@@ -40,7 +41,6 @@ from taproof.core.session_state import SESSION_LIFETIME, status_without_code, vi
 from taproof.core.sessions import HINTS, ConsumedSession, NewSession, PolledSession, SessionKey, known_hint
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
-from taproof.service.sessions.returns import Returns
 from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
@@ -59,7 +59,7 @@ class SignInSessions:
             while the URL is unknown.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
         own_origin: the origin of this service, to which no sign-in may return, unless `to_own_page`.
-        signals: tell the waiting calls and the bot that an application has cancelled a session.
+        signals: tell the other parts of the process of confirmations and of sessions that an application has cancelled.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
     """
 
@@ -76,7 +76,6 @@ class SignInSessions:
         own_origin: str,
         require_room: Callable[[str, Plan], Awaitable[None]] | None,
     ) -> None:
-        self._returns = Returns(storage, encryptor, clock, entropy, signals=signals)
         self._events = SessionEvents(encryptor, entropy)
         self._storage = storage
         self._encryptor = encryptor
@@ -278,11 +277,33 @@ class SignInSessions:
     ) -> tuple[PolledSession, SignInStatus]:
         """Confirm a session that requires a return code, if this is its code. Return it with the status to answer."""
         if has_returned(session.return_hash, return_code) and session.status == "pending":
-            await self._returns.confirm_return(key, session, session_token)
+            await self._confirm_return(key, session, session_token)
             # The change was not made if the session was decided or the code was replaced meanwhile.
             session = await self._storage.sessions.poll_session(key) or session
         status = visible_status if has_returned(session.return_hash, return_code) else status_without_code
         return session, status(session.status, session.expires_at, self._clock())
+
+    async def _confirm_return(self, key: SessionKey, session: PolledSession, session_token: str) -> None:
+        """Confirm a session whose user has returned. Until then, its confirmation is neither counted nor sent."""
+        assert session.return_hash is not None  # noqa: S101 — it is that of the code.
+        user = await self._storage.sessions.read_returning_user(key, session.return_hash)
+        if user is None:
+            return
+        identity = self._with_phone(user.identity, user.encrypted_phone, user.session_id)
+        now = self._clock()
+        event = self._events.confirmed(session.project_id, session_token, identity, now)
+        if await self._storage.sessions.return_session(key, session.return_hash, user, now, event):
+            self._signals.decided(key)
+            self._signals.event_recorded()
+            self._signals.count_decision("confirmed")
+
+    def _with_phone(
+        self, identity: MessengerIdentity, encrypted_phone: bytes | None, session_id: str
+    ) -> MessengerIdentity:
+        if encrypted_phone is None:
+            return identity
+        phone = self._encryptor.decrypt(encrypted_phone, associated_data_of("phone", session_id))
+        return dataclasses.replace(identity, messenger_phone=phone)
 
     async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, SignInStatus]:
         """Expire an overdue session, unless a decision was made in time. Return it with its status."""
@@ -327,11 +348,9 @@ class SignInSessions:
 
     def confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
         """Return the result of a confirmed session from stored values only, so that a second read returns the same."""
-        project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
+        project_id, used_at = consumed.project_id, consumed.used_at
         secret = self._open_secret(consumed.webhook_secrets, project_id, used_at)
-        if consumed.encrypted_phone is not None:
-            phone = self._encryptor.decrypt(consumed.encrypted_phone, associated_data_of("phone", consumed.session_id))
-            identity = dataclasses.replace(identity, messenger_phone=phone)
+        identity = self._with_phone(consumed.identity, consumed.encrypted_phone, consumed.session_id)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
         return VerifyResult("confirmed", identity, consumed.confirmed_at, proof)
 
