@@ -6,7 +6,7 @@ call does in each driver is shown by tests/storage/conformance.
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -40,13 +40,14 @@ from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
+PUBLIC_ONLY = AddressRules()
 
 
 class HandClock:
     """A clock that is set by hand."""
 
-    def __init__(self) -> None:
-        self.now = START
+    def __init__(self, now: int = START) -> None:
+        self.now = now
 
     def __call__(self) -> int:
         return self.now
@@ -98,22 +99,32 @@ class Node:
     """All use cases of one process, and the few steps that every scenario begins with."""
 
     def __init__(
-        self, storage: Storage, encryptor: Encryptor, clock: HandClock, *, waiting: Waiting | None = None
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        clock: HandClock,
+        *,
+        waiting: Waiting | None = None,
+        recorded: Callable[[], None] = unheard,
+        address_rules: AddressRules = PUBLIC_ONLY,
+        allow_loopback_http: bool = False,
     ) -> None:
         # A test that keeps to SQLite may look into the driver by hand.
         self.storage = cast("SqliteStorage", storage)
         self.encryptor = encryptor
         self.clock = clock
         self.link = Link()
-        self.signin = WholeSignIn(storage, encryptor, self.link, clock, system_entropy, waiting=waiting)
+        self.signin = WholeSignIn(
+            storage, encryptor, self.link, clock, system_entropy, waiting=waiting, recorded=recorded
+        )
         self.projects = Projects(
             storage,
             encryptor,
             clock,
             system_entropy,
-            address_rules=AddressRules(),
+            address_rules=address_rules,
             webhook_ports=frozenset({443, 8443}),
-            allow_loopback_http=False,
+            allow_loopback_http=allow_loopback_http,
         )
         self.developers = Developers(storage, clock, system_entropy)
         self.session_reader = SessionReader(storage, encryptor, clock)

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.webhooks.shop import HandClock, Post, Receiver, Scene, Shop
+from tests.service.conftest import HandClock
+from tests.webhooks.shop import Post, Receiver, Scene, Shop
 
 from taproof.core.address_rules import AddressRules
+from taproof.core.clock import system_clock
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
 
@@ -33,7 +35,8 @@ def scene() -> Scene:
 
 @pytest.fixture
 def clock() -> HandClock:
-    return HandClock()
+    """Begin at the real time, since the signature library looks at the machine's own clock."""
+    return HandClock(system_clock())
 
 
 @pytest.fixture

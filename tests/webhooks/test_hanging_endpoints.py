@@ -8,8 +8,9 @@ from datetime import datetime
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.service.conftest import HandClock
 from tests.waiting import until
-from tests.webhooks.shop import HandClock, Post, Receiver, Shop
+from tests.webhooks.shop import Post, Receiver, Shop
 
 from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules

@@ -11,8 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from standardwebhooks import Webhook
 from structlog.testing import capture_logs
+from tests.service.conftest import HandClock
 from tests.waiting import until
-from tests.webhooks.shop import HandClock, Post, Receiver, Shop
+from tests.webhooks.shop import Post, Receiver, Shop
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, SECOND
