@@ -177,7 +177,7 @@ class Decisions:
         user_id = identity.messenger_id
         now = self._clock()
         request = await self._storage.users.find_phone_request(user_id, bot_id)
-        session = None if request is None else await self._of_bot(request.key, bot_id, user_id)
+        session = None if request is None else await self._read(request.key, user_id, bot_id)
         if request is None or session is None:
             return UNKNOWN
         session_token = self._encryptor.decrypt(
@@ -208,7 +208,8 @@ class Decisions:
         return await self._report(key, None, user_id, SERVICE_BOT)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
-        session = await self._of_bot(key, bot_id, user_id, or_service=True)
+        # The service's own bot may report any session.
+        session = await self._read(key, user_id, None if bot_id == SERVICE_BOT else bot_id)
         now = self._clock()
         if session is None or (session_token is None and session.confirmed_at is None):
             return UNKNOWN
@@ -259,26 +260,20 @@ class Decisions:
         deliveries = await self._storage.deliveries.find_deliveries(*about)
         return any(each.attempts or each.interrupted for each in deliveries if each.type == "auth.confirmed")
 
-    async def _read(self, key: SessionKey, viewer: str = "") -> Session | None:
-        """Return a session. An overdue one is expired first, unless a decision was made in time."""
+    async def _read(self, key: SessionKey, viewer: str = "", bot_id: int | None = None) -> Session | None:
+        """Return a session, if this bot may show it. An overdue one is expired first, unless it was decided in time."""
         session = await self._storage.sessions.read_session(key, viewer)
         now = self._clock()
-        if session is None or session.status != "pending" or now < session.expires_at:
-            return session
-        await self._storage.sessions.expire_session(key, now, self._events.expired)
-        return await self._storage.sessions.read_session(key, viewer)
-
-    async def _of_bot(self, key: SessionKey, bot_id: int, viewer: str, *, or_service: bool = False) -> Session | None:
-        """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""
-        session = await self._read(key, viewer)
-        if session is None or (or_service and bot_id == SERVICE_BOT):
-            return session
-        return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
+        if session is not None and session.status == "pending" and now >= session.expires_at:
+            await self._storage.sessions.expire_session(key, now, self._events.expired)
+            session = await self._storage.sessions.read_session(key, viewer)
+        is_hidden = session is not None and bot_id not in {None, (session.prompt or PromptDetails()).bot_id}
+        return None if is_hidden else session
 
     async def _find(self, session_token: str, bot_id: int, viewer: str) -> tuple[Session | None, int]:
         """Return the session with this token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
-        return None if key is None else await self._of_bot(key, bot_id, viewer), self._clock()
+        return None if key is None else await self._read(key, viewer, bot_id), self._clock()
 
     async def _phone_request(self, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
@@ -350,11 +345,12 @@ class Decisions:
             found = await self._as_found(session, confirmed)
             return await self._seen_again(found, identity.messenger_id, self._clock())
         link = None if details.return_url is None else return_link(details.return_url, code)
+        seen = dataclasses.replace(seen, changed=True, return_link=link)
         if details.return_required:
             self._signals.hint_changed(key, "return")
-            return dataclasses.replace(seen, outcome="returning", changed=True, return_link=link)
+            return dataclasses.replace(seen, outcome="returning")
         self._announce(key, "confirmed")
-        return dataclasses.replace(seen, outcome="confirmed", decided_at=now, changed=True, return_link=link)
+        return dataclasses.replace(seen, outcome="confirmed", decided_at=now)
 
     async def _as_found(self, session: Session, refused: Refused) -> Session | None:
         """Return a session as the statement that changed nothing found it. An overdue one is expired first."""
