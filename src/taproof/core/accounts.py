@@ -36,7 +36,7 @@ class Developer:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The developer who acts, the credential used with its grant, and the origin of the request.
+    """The developer who acts, the credential used, its grant, and the origin of the request.
 
     `via_id` is the id of the access token, console session or invitation; "" for any other `via`. `address` is an IP
     address; "" on the command line.
@@ -220,7 +220,7 @@ class EndedRights:
 
 @dataclass(frozen=True, slots=True)
 class RemovedDeveloper:
-    """The end of a developer's account: the only owner of `transferred` and `deleted`, and a member of `left`."""
+    """A removed developer, who was the only owner of `transferred` and `deleted`, and a member of `left`."""
 
     transferred: tuple[ProjectItem, ...]
     deleted: tuple[ProjectItem, ...]

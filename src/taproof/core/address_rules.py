@@ -53,7 +53,7 @@ class AddressRules:
     """Decides to which addresses webhooks may be sent: public ones, and those that are `allowed` in addition.
 
     Args:
-        allowed: names from `RANGES`, and networks such as `10.0.0.0/8`. ValueError: an item is neither.
+        allowed: names from `RANGES`, and networks such as `10.0.0.0/8`. Any other item raises ValueError.
     """
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:

@@ -22,7 +22,10 @@ class NotAnOrigin(ValueError):
 
 
 def read_origins(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a project's origins as browsers write them, without duplicates. InvalidRequest names an invalid one."""
+    """Return a project's origins as browsers write them, without duplicates.
+
+    Raise InvalidRequest for an invalid one.
+    """
     if len(texts) > ORIGINS_LIMIT:
         raise InvalidRequest(f"allowed_origins must contain at most {ORIGINS_LIMIT} origins.")
     found = []

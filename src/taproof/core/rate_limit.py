@@ -156,7 +156,7 @@ class KeyedGcra:
     def _grow_older(self, key: Hashable, now: int) -> int | None:
         """Return the TAT of a key that is not in the younger generation, and move it there.
 
-        First replace it if it is time.
+        Start a new generation first if it is time.
         """
         tat = self._old.pop(key, None)
         if now >= self._turn_at or len(self._young) >= self._keys:

@@ -22,7 +22,7 @@ class Requester(NamedTuple):
 class RequestContext:
     """The details of a request that a prompt may show. Unknown ones are "". `user_agent` may be cut.
 
-    `place` is the approximate location, such as "Berlin, Germany". `hides_page`: a browser sent an origin of no page.
+    `place` is approximate, such as "Berlin, Germany". `hides_page`: a browser sent an origin that identifies no page.
     """
 
     domain: str = ""

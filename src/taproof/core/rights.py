@@ -31,12 +31,12 @@ class Grant:
     sign_in: str | None = None
 
     def require(self, scope: AccessScope) -> None:
-        """Refuse an action that needs `scope`: raise InsufficientScope if the credential does not have it."""
+        """Raise InsufficientScope if the credential does not have `scope`."""
         if scope not in self.scopes:
             raise InsufficientScope(scope)
 
     def derive(self, scopes: Iterable[AccessScope] | None, expires_at: int | None) -> "Grant":
-        """Return the grant of a credential that this one creates. By default, it has these scopes and this expiry (ms).
+        """Return the grant of a credential that this one creates; by default, with the same scopes and expiry (ms).
 
         Raises:
             InvalidRequest: the scopes exceed this grant's or are empty, or the expiry is later than this grant's.

@@ -40,7 +40,7 @@ PERMITTED: Final[Mapping[Role, frozenset[ProjectAction]]] = {
 
 
 def require_action(role: Role, action: ProjectAction) -> None:
-    """Raise InsufficientRole, which names the roles that permit an action, for another role."""
+    """Refuse a role that does not permit an action: raise InsufficientRole, which names the roles that do."""
     if action not in PERMITTED[role]:
         raise InsufficientRole(role, roles_with(action))
 

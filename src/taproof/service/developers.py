@@ -276,7 +276,7 @@ class Developers:
 
 
 def checked_email(email: str) -> str:
-    """Return an e-mail address without white space around it. Raise InvalidRequest if it is none."""
+    """Return an e-mail address without white space around it. Raise InvalidRequest if it is not an address."""
     email = email.strip()
     if len(email) > EMAIL_LIMIT or _EMAIL.fullmatch(email) is None:
         raise InvalidRequest("email must be an e-mail address, such as ada@example.com.")

@@ -38,7 +38,7 @@ class Erasure:
         self._batch = batch
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
-        """Erase the data about an account in the projects in which the developer may; return False if there is none.
+        """Erase an account's data where the developer's role in the project permits it; return False if there is none.
 
         The audit log has an entry for each project in which something was erased, without the account's id, since the
         log is kept for a long time. A hash would not protect the id, which is short enough to find by trying all ids.
@@ -112,7 +112,7 @@ class _Entries:
 
 
 def checked_messenger_id(messenger_id: str) -> str:
-    """Return a messenger account's id unchanged. Raise InvalidRequest if it is none."""
+    """Return a messenger account's id unchanged. Raise InvalidRequest if it is malformed."""
     if _MESSENGER_ID.fullmatch(messenger_id) is None:
         raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")
     return messenger_id

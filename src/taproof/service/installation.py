@@ -45,7 +45,7 @@ async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
 
 
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:
-    """Keep simulated users out of a real database, and real users out of a sandbox's; otherwise raise WrongMode."""
+    """Raise WrongMode for a database of the other mode, so that simulated and real users stay apart."""
     mode = b"sandbox" if sandbox else b"real"
     if await storage.metadata.claim_mark(MODE_MARK, mode) != mode:
         raise WrongMode(

@@ -101,7 +101,8 @@ class Invitations:
     async def invite_again(self, actor: Actor, developer: Developer) -> CreatedInvitation:
         """Invite an existing developer to link a messenger account, which replaces the current one.
 
-        The link lets its holder sign in as that developer, so others than the operator and the service get OwnerOnly.
+        The link lets its holder sign in as that developer, so only the operator or the service itself may create it.
+        Others get OwnerOnly.
         """
         if actor.via not in {"command_line", "service"}:
             raise OwnerOnly(
@@ -168,7 +169,10 @@ class Invitations:
         return developer
 
     async def list_invitations(self, developer: Developer) -> list[Invitation]:
-        """Return the open invitations except those for a first developer, newest first. Raise OwnerOnly to others."""
+        """Return the open invitations, newest first, except those for a first developer.
+
+        Raise OwnerOnly unless the developer is an owner.
+        """
         _require_owner(developer)
         return await self._storage.developers.list_invitations(self._clock())
 
@@ -212,7 +216,7 @@ class Invitations:
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:
-        """Store an invitation. Without an actor, there is no developer in whose log an entry would belong."""
+        """Store an invitation. Without an actor, no audit log entry is written."""
         code = new_key("inv", self._entropy)
         entry = None
         if actor is not None:

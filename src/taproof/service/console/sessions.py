@@ -127,5 +127,8 @@ class ConsoleSessions:
 
 
 def _is_over(session: ConsoleSession, now: int) -> bool:
-    """Return whether a session has reached its maximum lifetime. Unused from then on, it is erased like an idle one."""
+    """Return whether a session has reached its maximum lifetime.
+
+    It is not seen any more, and erased like an idle one.
+    """
     return now - session.created_at >= LIFETIME

@@ -59,7 +59,7 @@ class SignInSessions:
             while the URL is unknown.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
         own_origin: the origin of this service, to which no sign-in may return, unless `to_own_page`.
-        signals: tell the other parts of the process of confirmations and of sessions that an application has cancelled.
+        signals: tell the other parts of this process of each confirmation, and of each cancellation by an application.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
     """
 
@@ -254,7 +254,7 @@ class SignInSessions:
         return status, False
 
     async def _poll(self, project_id: str, session_token: str, *, public: bool) -> tuple[SessionKey, PolledSession]:
-        """Return a project's session with this token, or raise `_poll_refusal`."""
+        """Return a project's session with this token, or raise the error of `_poll_refusal`."""
         key = _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id or (public and not session.public_access):

@@ -84,7 +84,7 @@ class _Waited:
 
 
 class Waiting:
-    """The waiting calls in this process; `count` is their number. The parameters are the constants of this module."""
+    """The waiting calls in this process; `count` is their number. See the constants for the limits."""
 
     def __init__(
         self,
