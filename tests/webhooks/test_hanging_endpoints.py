@@ -10,6 +10,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from tests.service.conftest import HandClock
 from tests.waiting import until
+from tests.webhooks.receiver import resolved
 from tests.webhooks.shop import Post, Receiver, Shop
 
 from taproof.core.accounts import Developer
@@ -53,7 +54,7 @@ class HangingNames(AbstractResolver):
         if host != "localhost":
             await self._released.wait()
             raise OSError("no such name")
-        return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0)]
+        return [resolved(host, "127.0.0.1", port)]
 
     async def close(self) -> None:
         """Hold nothing."""
