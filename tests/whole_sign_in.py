@@ -35,8 +35,9 @@ class WholeSignIn(SignInSessions, Decisions):
         recorded: Callable[[], None] = lambda: None,
         find_place: Callable[[str], str] = lambda _address: "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
-        self.waiting = Waiting(storage, clock)
+        self.waiting = waiting or Waiting(storage, clock)
         self.ended = asyncio.Event()
         told = signals(
             decided=self.waiting.wake,

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from taproof.core import errors
 from taproof.core.errors import TaproofError
 
 
@@ -46,9 +45,3 @@ def test_codes_are_unique() -> None:
     """A client could not distinguish two errors with the same code."""
     codes = [error.code for error in every_error()]
     assert len(codes) == len(set(codes))
-
-
-def test_a_raiser_may_be_more_exact() -> None:
-    """A sentence of the raiser's own takes the place of the class's; the code stays."""
-    error = errors.InvalidRequest("name must be text.")
-    assert (error.sentence, str(error), error.code) == ("name must be text.", "name must be text.", "invalid_request")

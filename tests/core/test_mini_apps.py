@@ -7,14 +7,10 @@ are from public libraries that use Telegram's production environment. Their hash
 
 import base64
 import json
-import random
-import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from tests.conftest import Figure
 from tests.mini_apps import BOT_ID, KEY, PUBLIC_KEY, USER, encoded, fields_at, init_data, signed
 
 from taproof.core.clock import MINUTE, SECOND
@@ -84,8 +80,9 @@ def test_every_spelling_is_the_same_session() -> None:
         text.replace("hash=0", "hash=1"),
         text.partition("&hash=")[0],
         text.replace("%7B", "%7b"),
+        text.replace("%22", '"').replace("%7B", "{"),
     } - {text}
-    assert len(spellings) == 5
+    assert len(spellings) == 6
     assert {read(spelling) for spelling in spellings} == {data}
     key = session_key(data.session_token)
     assert key is not None
@@ -165,7 +162,6 @@ NOT_SIGNED: dict[str, str] = {
     "a separator of old": TEXT.replace("&", ";"),
     "too long": f"{TEXT}&x={'1' * 4_096}",
     "too many fields": "&".join(f"{chr(97 + number % 26)}{'x' * (number // 26)}=1" for number in range(40)),
-    "decoded": TEXT.replace("%22", '"').replace("%7B", "{"),
 }
 
 
@@ -176,22 +172,15 @@ def test_signed_data_that_is_refused(subtests: pytest.Subtests) -> None:
             assert is_refused(signed(fields))
     # What the refusals above change is accepted as it was.
     assert read(signed(fields_at(START, chat_type=None))).identity.messenger_id == "1001"
-    assert (
-        read(
-            signed(fields_at(START, chat_type="sender", a_field_of_2030="1", receiver='{"id":5}'))
-        ).identity.messenger_id
-        == "1001"
-    )
+    later = fields_at(START, chat_type="sender", a_field_of_2030="1", receiver='{"id":5}')
+    assert read(signed(later)).identity.messenger_id == "1001"
 
 
 def test_hostile_texts(subtests: pytest.Subtests) -> None:
     """Every text that differs from what was signed is refused, however it differs."""
     for name, text in NOT_SIGNED.items():
-        if name == "decoded":
-            continue  # The same data, less encoded: see `test_every_spelling_is_the_same_session`.
         with subtests.test(name):
             assert is_refused(text)
-    assert read(NOT_SIGNED["decoded"]) == read(TEXT)
 
 
 def test_a_value_cannot_pass_for_two_fields() -> None:
@@ -220,45 +209,13 @@ def test_age(subtests: pytest.Subtests) -> None:
     assert data.expires_at == at + 5 * MINUTE
 
 
-def altered(text: str, chance: random.Random) -> str:
-    """Change a few characters of a text, or exchange, drop or repeat parts of it."""
-    position = chance.randrange(len(text))
-    parts = text.split("&")
-    match chance.randrange(6):
-        case 0:
-            return text[:position] + chance.choice("abcXYZ019%&=-_") + text[position + 1 :]
-        case 1:
-            return text[:position] + text[position + 1 :]
-        case 2:
-            return text[:position] + chance.choice("abcXYZ019%&=-_") + text[position:]
-        case 3:
-            return "&".join([*parts, chance.choice(parts)])
-        case 4:
-            name, _, value = chance.choice(parts).partition("=")
-            return text.replace(f"{name}={value}", f"{name}={chance.choice(parts).partition('=')[2]}")
-        case _:
-            return "&".join(part for part in parts if part != chance.choice(parts))
-
-
-def test_10_000_altered_texts_are_refused(figure: Figure) -> None:
-    """None of 10,000 altered texts is accepted, except where nothing that counts was changed."""
-    chance = random.Random(20)  # noqa: S311 — no secret.
-    tried = harmless = 0
+def test_no_altered_text_signs_in_anybody_else() -> None:
+    """A text with another character, or without one, is refused, or is another spelling of the same data."""
     original = read(TEXT)
-    begun = time.process_time()
-    while tried < 10_000:
-        text = altered(TEXT, chance)
-        try:
-            found = read(text)
-        except InitDataInvalid:
-            tried += 1
-            continue
-        # The hash, its absence and the spelling count for nothing: they lead to the same session.
-        assert replace(found) == original, text
-        harmless += 1
-    figure("refused", tried)
-    figure("unchanged in what is signed", harmless)
-    figure("ms of CPU each", round((time.process_time() - begun) * 1_000 / (tried + harmless), 3))
+    for position, character in enumerate(TEXT):
+        for other in {"", "a", "Z", "9", "%", "&", "="} - {character}:
+            text = TEXT[:position] + other + TEXT[position + 1 :]
+            assert is_refused(text) or read(text) == original, text
 
 
 def test_the_signature_is_of_the_exact_bytes() -> None:

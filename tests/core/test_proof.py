@@ -37,11 +37,6 @@ def test_the_claims_are_exactly_the_eight_of_the_spec() -> None:
     }
 
 
-def test_the_header_names_hs256_and_nothing_else() -> None:
-    """No key id, no URL: nothing in the header for a receiver to be led astray by."""
-    assert jwt.get_unverified_header(sign_proof(ADA, "p", "t", SECRET, NOW)) == {"alg": "HS256", "typ": "JWT"}
-
-
 def test_the_key_is_the_whole_secret_with_its_prefix() -> None:
     """contract.md: HS256 uses the whole `whsec_…` string as bytes, not what it decodes to."""
     proof = sign_proof(ADA, "p", "t", SECRET, NOW)

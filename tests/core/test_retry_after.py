@@ -50,10 +50,12 @@ ASKED = {
 
 
 def test_each_form_is_read_and_nothing_else(subtests: pytest.Subtests) -> None:
-    """Seconds and the three forms of a date count; every other value asks for nothing."""
+    """Seconds and the three forms of a date count; of several values the longest, and invalid ones ask for nothing."""
     for value, delay in ASKED.items():
         with subtests.test(value=value):
             assert retry_after_delay([value], NOW) == delay
+    assert retry_after_delay(["5", "garbage", "Tue, 24 Nov 2026 11:00:00 GMT", "-9"], NOW) == HOUR
+    assert retry_after_delay([], NOW) == 0
 
 
 @pytest.mark.parametrize("value", ["9" * 13, "9" * 8_000, "1" + "0" * 5_000, "Fri, 31 Dec 9999 23:59:59 GMT"])
@@ -66,12 +68,6 @@ def test_a_year_of_two_digits_is_at_most_50_years_away() -> None:
     """RFC 9110, 5.6.7: a later one is in the past."""
     assert retry_after_delay(["Tuesday, 24-Nov-76 10:00:00 GMT"], NOW) > 49 * 365 * DAY
     assert retry_after_delay(["Wednesday, 24-Nov-77 10:00:00 GMT"], NOW) == 0
-
-
-def test_of_several_values_the_longest_counts() -> None:
-    """Also beside values that are invalid; without any value, nothing is asked for."""
-    assert retry_after_delay(["5", "garbage", "Tue, 24 Nov 2026 11:00:00 GMT", "-9"], NOW) == HOUR
-    assert retry_after_delay([], NOW) == 0
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=0x2FF))))

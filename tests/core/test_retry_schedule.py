@@ -13,16 +13,9 @@ def test_the_schedule_is_that_of_the_contract() -> None:
     """5 s, 1 min, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h: nine attempts in all."""
     minutes = (MINUTE, 5 * MINUTE, 30 * MINUTE)
     assert (5 * SECOND, *minutes, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR) == RETRY_DELAYS
-    assert next_attempt_at(8, NOW, bytes) is None
-    assert next_attempt_at(9, NOW, bytes) is None
-
-
-@given(st.integers(0, len(RETRY_DELAYS) - 1), st.binary(min_size=2, max_size=2))
-def test_jitter_never_shortens_a_delay_and_adds_at_most_a_fifth(stage: int, drawn: bytes) -> None:
-    """With any random bytes, a retry never comes earlier than the contract says."""
-    due_at = next_attempt_at(stage, NOW, lambda _: drawn)
-    assert due_at is not None
-    assert RETRY_DELAYS[stage] <= due_at - NOW < RETRY_DELAYS[stage] * 6 // 5 + 1
+    assert next_attempt_at(7, NOW, bytes) == NOW + 10 * HOUR
+    for asked in (0, HOUR):
+        assert next_attempt_at(8, NOW, bytes, asked=asked) is None
 
 
 def test_jitter_spreads_events_that_failed_together() -> None:
@@ -34,15 +27,10 @@ def test_jitter_spreads_events_that_failed_together() -> None:
     assert second - NOW > MINUTE + 11 * SECOND
 
 
-@given(st.integers(0, len(RETRY_DELAYS) - 1), st.integers(0, 1 << 80), st.binary(min_size=2, max_size=2))
+@given(st.integers(0, len(RETRY_DELAYS) - 1), st.just(0) | st.integers(0, 1 << 80), st.binary(min_size=2, max_size=2))
 def test_the_later_of_schedule_and_retry_after_counts(stage: int, asked: int, drawn: bytes) -> None:
-    """A receiver can lengthen a delay up to the schedule's longest one, and can never shorten it."""
+    """A receiver can lengthen a delay up to the schedule's longest one. Jitter adds at most a fifth."""
     due_at = next_attempt_at(stage, NOW, lambda _: drawn, asked=asked)
     assert due_at is not None
     least = max(RETRY_DELAYS[stage], min(asked, 10 * HOUR))
     assert least <= due_at - NOW < least * 6 // 5 + 1
-
-
-def test_retry_after_adds_no_attempt() -> None:
-    """After the last attempt, the event is a dead letter."""
-    assert next_attempt_at(8, NOW, bytes, asked=HOUR) is None

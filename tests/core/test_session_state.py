@@ -83,19 +83,8 @@ def test_only_a_pending_session_is_seen_to_expire(subtests: pytest.Subtests) -> 
                 assert seen == (stored if stored in DECIDED else "expired" if offset >= 0 else "pending")
 
 
-def test_a_session_may_be_pending_for_ten_minutes() -> None:
-    """service-spec.md, Limits."""
+def test_a_session_is_pending_for_ten_minutes_and_five_more_to_return() -> None:
+    """service-spec.md, Limits; contract.md, Policy: the five begin with Confirm, and another code adds nothing."""
     assert SESSION_LIFETIME == 600_000
-
-
-def test_confirm_leaves_five_minutes_to_return() -> None:
-    """contract.md, Policy: they begin with Confirm, and another code does not prolong them."""
     assert next_expiry("await_return", EDGE, EDGE - 1) == EDGE - 1 + 300_000
     assert {next_expiry(event, EDGE, EDGE - 1) for event in get_args(SessionEvent) if event != "await_return"} == {EDGE}
-
-
-def test_terminal_states_stay() -> None:
-    """cancelled, expired and used lead nowhere else: a new attempt needs a new session."""
-    terminal = {"cancelled", "expired", "used"}
-    assert {after for (stored, _), after in TRANSITIONS.items() if stored in terminal} <= {"used"}
-    assert {stored for (stored, event) in TRANSITIONS if event != "report"} == {"pending", "returning", "confirmed"}

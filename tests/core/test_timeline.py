@@ -128,12 +128,6 @@ def test_expiry_is_shown_from_its_instant_on(written_down: Session) -> None:
     assert timeline(written_down, EDGE - 1)[-1] == Step("used", None, "There is no result yet.")
 
 
-def test_steps_do_not_name_the_user() -> None:
-    """The sentences are of the service's own making: no name that a stranger chose is among them."""
-    told = [step.sentence for step in timeline(USED, EDGE)] + [outcome_sentence(USED, EDGE)]
-    assert "Ada" not in " ".join(told)
-
-
 CANCEL = "The user tapped Cancel"
 MATCH = PromptDetails(match_code="42", match_choices="17 42 88")
 PHONE = PromptDetails(collect_phone=True)

@@ -16,8 +16,7 @@ from tests.api.conftest import BotFather
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
-from tests.service.conftest import Node
-from tests.service.project_bots import bots_of
+from tests.service.conftest import Node, bots_of
 from tests.signals import signals
 
 from taproof.core.accounts import Actor, Developer

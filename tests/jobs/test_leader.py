@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.service.conftest import HandClock
 from tests.waiting import until
-from tests.webhooks.shop import HandClock, Shop
+from tests.webhooks.shop import Shop
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS

@@ -12,7 +12,6 @@ from tests.waiting import until
 
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project
-from taproof.service.sessions import wait
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 
 LONG: Final = 120.0
@@ -94,7 +93,3 @@ def lose_every_signal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         await never()
 
     monkeypatch.setattr(node.storage.sessions, "watch_decisions", watch_decisions)
-
-
-def never_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait, "LOOK_EVERY", 3_600.0)

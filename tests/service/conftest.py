@@ -6,12 +6,14 @@ call does in each driver is shown by tests/storage/conformance.
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import pytest
+from tests.api.conftest import BotFather
 from tests.databases import DRIVERS, OpenStore
+from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.contract.account import Plan
@@ -20,27 +22,32 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
+from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import Session, SessionKey
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
+from taproof.service.bots import Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
 from taproof.service.sessions.list import SessionReader
+from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
+PUBLIC_ONLY = AddressRules()
 
 
 class HandClock:
     """A clock that is set by hand."""
 
-    def __init__(self) -> None:
-        self.now = START
+    def __init__(self, now: int = START) -> None:
+        self.now = now
 
     def __call__(self) -> int:
         return self.now
@@ -61,6 +68,12 @@ class Link:
 def acting(developer: Developer) -> Actor:
     """Return `developer` as one for whom the operator changes something."""
     return Actor(developer, "command_line", address="203.0.113.7")
+
+
+def key_of(token: str) -> SessionKey:
+    key = session_key(token)
+    assert key is not None
+    return key
 
 
 class Receiver:
@@ -85,21 +98,33 @@ class Receiver:
 class Node:
     """All use cases of one process, and the few steps that every scenario begins with."""
 
-    def __init__(self, storage: Storage, encryptor: Encryptor, clock: HandClock) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        clock: HandClock,
+        *,
+        waiting: Waiting | None = None,
+        recorded: Callable[[], None] = unheard,
+        address_rules: AddressRules = PUBLIC_ONLY,
+        allow_loopback_http: bool = False,
+    ) -> None:
         # A test that keeps to SQLite may look into the driver by hand.
         self.storage = cast("SqliteStorage", storage)
         self.encryptor = encryptor
         self.clock = clock
         self.link = Link()
-        self.signin = WholeSignIn(storage, encryptor, self.link, clock, system_entropy)
+        self.signin = WholeSignIn(
+            storage, encryptor, self.link, clock, system_entropy, waiting=waiting, recorded=recorded
+        )
         self.projects = Projects(
             storage,
             encryptor,
             clock,
             system_entropy,
-            address_rules=AddressRules(),
+            address_rules=address_rules,
             webhook_ports=frozenset({443, 8443}),
-            allow_loopback_http=False,
+            allow_loopback_http=allow_loopback_http,
         )
         self.developers = Developers(storage, clock, system_entropy)
         self.session_reader = SessionReader(storage, encryptor, clock)
@@ -129,6 +154,23 @@ class Node:
             acting(developer or await self.developer()),
             ProjectChanges(name="Shop", webhook_url=webhook_url, public_access=public_access),
         )
+
+    async def owned(
+        self, plan: Plan = "free", *, webhook_url: str = "", **settings: object
+    ) -> tuple[Developer, Project]:
+        """Return a new developer and their new project with these settings."""
+        developer = await self.developer(plan)
+        project, _ = await self.project(developer, webhook_url=webhook_url)
+        if settings:
+            changes = ProjectChanges(**settings)  # type: ignore[arg-type]
+            project = await self.projects.update_project(acting(developer), project.id, changes)
+        return developer, project
+
+    async def stored(self, token: str) -> Session:
+        """Return a session as it is stored."""
+        session = await self.storage.sessions.read_session(key_of(token))
+        assert session is not None
+        return session
 
     async def pending(self, project: Project) -> str:
         return (await self.signin.create_session(project.id, public=False)).session_token
@@ -167,9 +209,21 @@ def open_store(driver: str) -> Iterator[OpenStore]:
 
 
 @pytest.fixture
-async def node(open_store: OpenStore, encryptor: Encryptor, clock: HandClock) -> AsyncIterator[Node]:
+def waiting_options() -> dict[str, Any]:
+    """The options of `Waiting` on `node`; a test overrides them with `waits_with`."""
+    return {}
+
+
+def waits_with(**options: float) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("waiting_options", [options], ids=["options"])
+
+
+@pytest.fixture
+async def node(
+    open_store: OpenStore, encryptor: Encryptor, clock: HandClock, waiting_options: dict[str, Any]
+) -> AsyncIterator[Node]:
     store = await open_store()
-    yield Node(store, encryptor, clock)
+    yield Node(store, encryptor, clock, waiting=Waiting(store, clock, **waiting_options))
     await store.close()
 
 
@@ -179,3 +233,26 @@ async def other_node(node: Node, open_store: OpenStore, encryptor: Encryptor, cl
     store = await open_store()
     yield Node(store, encryptor, clock)
     await store.close()
+
+
+@pytest.fixture
+def father() -> BotFather:
+    return BotFather()
+
+
+@pytest.fixture
+def bots(node: Node, father: BotFather) -> Bots:
+    return bots_of(node, father)
+
+
+def bots_of(node: Node, father: BotFather) -> Bots:
+    return Bots(
+        node.storage,
+        node.encryptor,
+        node.clock,
+        system_entropy,
+        projects=node.projects,
+        ask=father.ask,
+        is_service_bot=father.is_service_bot,
+        limited=unheard,
+    )

@@ -3,29 +3,11 @@
 import json
 from typing import TYPE_CHECKING
 
-from tests.api.conftest import BotFather
-from tests.signals import unheard
-
 from taproof.core.accounts import Developer
-from taproof.core.entropy import system_entropy
 from taproof.core.projects import Project
-from taproof.service.bots import Bots
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-
-def bots_of(node: "Node", father: BotFather) -> Bots:
-    return Bots(
-        node.storage,
-        node.encryptor,
-        node.clock,
-        system_entropy,
-        projects=node.projects,
-        ask=father.ask,
-        is_service_bot=father.is_service_bot,
-        limited=unheard,
-    )
 
 
 async def read(node: "Node", project: Project) -> Project:

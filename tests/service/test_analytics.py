@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 async def test_the_window_ends_at_utc_midnight(node: "Node") -> None:
     """The first millisecond of the first day is in, the last one of the day before is not; today counts whole."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     today = node.clock.now // DAY
     for instant in ((today - 6) * DAY - 1, (today - 6) * DAY, (today + 1) * DAY - 1):
         node.clock.now = instant
@@ -27,8 +26,7 @@ async def test_the_funnel_counts_each_step_on_the_day_of_creation(node: "Node") 
 
     A report counts as such, beside the step that its session had reached.
     """
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     await node.pending(project)
     await node.opened(project)
     cancelled = await node.opened(project)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.api.conftest import SERVICE_BOT_ID, BotFather
 from tests.service.conftest import acting
-from tests.service.project_bots import bot_entries, bots_of, read
+from tests.service.project_bots import bot_entries, read
 
 from taproof.core.errors import (
     BotTaken,
@@ -23,20 +23,9 @@ if TYPE_CHECKING:
     from tests.service.conftest import Node
 
 
-@pytest.fixture
-def father() -> BotFather:
-    return BotFather()
-
-
-@pytest.fixture
-def bots(node: "Node", father: BotFather) -> Bots:
-    return bots_of(node, father)
-
-
 async def test_a_bot_is_given_and_taken_away(node: "Node", bots: Bots, father: BotFather) -> None:
     """The token is stored encrypted, for this project alone. A removal does not ask the messenger, and is told once."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     token = father.make_bot("Shop_Bot")
     await bots.set_bot(acting(developer), project.id, token)
     shown = await read(node, project)
@@ -63,8 +52,7 @@ async def test_a_bot_is_given_and_taken_away(node: "Node", bots: Bots, father: B
 
 async def test_bots_that_no_project_may_have(node: "Node", bots: Bots, father: BotFather) -> None:
     """The service's own bot, by its id or name, and a token of another id than its bot's. The project keeps its bot."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
     before = await bots.list_project_bots()
     foreign = f"7000000009:{'A' * 35}"

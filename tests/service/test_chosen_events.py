@@ -1,15 +1,13 @@
 """The events that a project chooses: auth.expired and auth.reported."""
 
-import asyncio
 import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from tests.databases import every_driver
-from tests.service.conftest import acting
-from tests.service.test_user_control import ADA, control_of, key_of
+from tests.service.conftest import acting, key_of
+from tests.service.test_user_control import ADA, control_of
 
 from taproof.contract.project import ProjectEvent
 from taproof.core.clock import HOUR, MINUTE, iso8601
@@ -26,8 +24,7 @@ ALL_EVENTS: tuple[ProjectEvent, ...] = get_args(ProjectEvent)
 
 
 async def choosing(node: "Node", events: tuple[ProjectEvent, ...] = ALL_EVENTS) -> Project:
-    developer = await node.developer()
-    project, _ = await node.project(developer, webhook_url=URL)
+    developer, project = await node.owned(webhook_url=URL)
     changes = ProjectChanges(webhook_events=events)
     return await node.projects.update_project(acting(developer), project.id, changes)
 
@@ -88,8 +85,7 @@ async def test_each_session_expires_with_one_event(node: "Node") -> None:
     assert not any(token in json.dumps(bodies) for token in (*tokens, decided))
     by_hash = {body["session_token_sha256"]: body for body in bodies}
     for token in tokens:
-        session = await node.storage.sessions.read_session(key_of(token))
-        assert session is not None
+        session = await node.stored(token)
         assert by_hash[sha256(token)] == {
             "id": by_hash[sha256(token)]["id"],
             "event": "auth.expired",
@@ -110,8 +106,7 @@ async def test_a_session_shows_the_event_of_its_end(node: "Node") -> None:
     node.clock.now += 10 * MINUTE
     await node.housekeeping.sweep()
     for token, types in ((pending, ["auth.expired"]), (reported, ["auth.confirmed", "auth.reported"])):
-        session = await node.storage.sessions.read_session(key_of(token))
-        assert session is not None
+        session = await node.stored(token)
         found = await node.deliveries.find_deliveries(developer, session)
         assert sorted(each.record.type for each in found) == types
 
@@ -132,8 +127,7 @@ async def test_a_report_says_what_a_server_needs(node: "Node", state: str) -> No
         seen = await control_of(node).report_sign_in(key_of(token), ADA)
     assert seen.changed
     bodies = {body["event"]: body for body in await send_due(node)}
-    session = await node.storage.sessions.read_session(key_of(token))
-    assert session is not None
+    session = await node.stored(token)
     assert bodies.keys() == ({"auth.cancelled", "auth.reported"} if state == "pending" else {"auth.reported"})
     assert bodies["auth.reported"] == {
         "id": bodies["auth.reported"]["id"],
@@ -168,22 +162,3 @@ async def test_a_report_that_a_confirmation_overtakes_hides_the_account(
     assert (await node.signin.report_session(token, ADA)).changed
     (body,) = await send_due(node)
     assert (body["event"], body["messenger_id"], body["was_used"]) == ("auth.reported", None, False)
-
-
-@every_driver
-async def test_a_report_and_the_reader_at_once_agree(node: "Node", other_node: "Node") -> None:
-    """The event says "used" exactly if a reader was given the proof."""
-    project = await choosing(node, ("auth.reported",))
-    tokens = [await node.confirmed(project) for _ in range(30)]
-
-    async def read(token: str) -> bool:
-        return (await node.signin.verify_session(project.id, token, public=True)).proof is not None
-
-    control = control_of(other_node)
-    reads, reports = await asyncio.gather(
-        asyncio.gather(*map(read, tokens)),
-        asyncio.gather(*(control.report_sign_in(key_of(token), ADA) for token in tokens)),
-    )
-    assert all(seen.changed for seen in reports)
-    told = {body["session_token_sha256"]: body["was_used"] for body in await send_due(node)}
-    assert told == {sha256(token): was_read for token, was_read in zip(tokens, reads, strict=True)}

@@ -8,22 +8,16 @@ from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
+from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, SignInReported
 from taproof.core.projects import Project, ProjectChanges
-from taproof.service import deliveries
-from taproof.service.deliveries import DeliveryPage, SeenDelivery
+from taproof.service.deliveries import Deliveries, DeliveryPage, SeenDelivery
 from taproof.service.webhooks import ANSWER_KEPT, LEASE, WebhookResponse
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
 URL = "https://example.com/hook"
-
-
-async def own_project(node: "Node") -> tuple[Developer, Project]:
-    developer = await node.developer()
-    project, _ = await node.project(developer, webhook_url=URL)
-    return developer, project
 
 
 async def page(
@@ -48,7 +42,7 @@ async def attempt(node: "Node", answer: WebhookResponse) -> None:
 
 async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
     """Until the worker's lease is over: then it is due, and what became of the attempt is not known."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     await node.webhooks.claim_deliveries(10)
     assert (await only(node, developer, project)).sending
@@ -61,11 +55,20 @@ async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
     assert (found.record.interrupted, len(found.record.attempts)) == (1, 1)
 
 
-async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node") -> None:
     """10,000 answers are not opened for one call; the cursor leads on to every delivery, each once."""
-    monkeypatch.setattr(deliveries, "PAGE_ATTEMPTS", 4)
-    monkeypatch.setattr(deliveries, "_READ_AT_ONCE", 3)
-    developer, project = await own_project(node)
+    node.deliveries = Deliveries(
+        node.storage,
+        node.encryptor,
+        node.clock,
+        system_entropy,
+        node.webhooks,
+        post=node.receiver.post,
+        recorded=node.receiver.recorded,
+        page_attempts=4,
+        read_at_once=3,
+    )
+    developer, project = await node.owned(webhook_url=URL)
     made: list[str] = []
     for resent in (0, 0, 6, 1, 0, 2, 0, 0, 0, 0):
         node.clock.now += 1
@@ -89,7 +92,7 @@ async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node", monkey
 
 async def test_nothing_that_was_sent_is_shown(node: "Node") -> None:
     """A receiver that sends back what it got shows no session token nor, where its answer is cut, half of one."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     for cut in range(0, 44, 3):
         token = await node.confirmed(project)
         (delivery,) = await node.webhooks.claim_deliveries(10)
@@ -110,7 +113,7 @@ async def test_nothing_that_was_sent_is_shown(node: "Node") -> None:
 
 async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
     """Words, markup, ids of up to 42 characters; what is not UTF-8 is replaced, and only the first KB is there."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     for body, shown in (
         ("<h1>Ошибка 👩\u200d💻</h1>\0\n".encode(), "<h1>Ошибка 👩\u200d💻</h1>\0\n"),
         (b"request 0123456789abcdef0123456789abcdef", "request 0123456789abcdef0123456789abcdef"),
@@ -147,7 +150,7 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
 @every_driver
 async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "Node") -> None:
     """With many requests on two nodes and workers that claim meanwhile, one worker makes one attempt."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     await attempt(node, WebhookResponse(5, 500))
     event_id = (await only(node, developer, project)).record.event_id
@@ -167,7 +170,7 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
 @pytest.mark.parametrize("answer", [WebhookResponse(5, 200), WebhookResponse(5, 500), None])
 async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: WebhookResponse | None) -> None:
     """A reported event is not resent, delivered or not. If it was sent at all, the reporter is told so."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     token = await node.confirmed(project)
     if answer is not None:
         await attempt(node, answer)

@@ -6,6 +6,7 @@ import pytest
 from tests.service.conftest import acting
 
 from taproof.core.clock import MINUTE
+from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     DeveloperExists,
     DeveloperNotFound,
@@ -13,7 +14,7 @@ from taproof.core.errors import (
     InvalidRequest,
     TooManyAccessTokens,
 )
-from taproof.service import developers
+from taproof.service.developers import Developers
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -71,11 +72,10 @@ async def test_a_token_expires_at_the_instant(node: "Node") -> None:
         await node.developers.authenticate(made.plaintext)
 
 
-async def test_a_developer_has_so_many_tokens(
-    node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_developer_has_so_many_tokens(node: "Node", other_node: "Node") -> None:
     """Pages and answers list them all. Revoking one, or its expiry, makes room; the sentence says what to do."""
-    monkeypatch.setattr(developers, "ACCESS_TOKEN_LIMIT", 2)
+    for each in (node, other_node):
+        each.developers = Developers(each.storage, each.clock, system_entropy, token_limit=2)
     ada, bob = await node.developer(), await node.developer()
     made = await node.developers.create_access_token(acting(ada), "laptop")
     await node.developers.create_access_token(acting(ada), "CI", expires_at=node.clock.now + 5)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.databases import expired_event
 from tests.service.conftest import acting
 
@@ -12,7 +11,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.sessions import Session
-from taproof.service import erasure as erasure_service
 from taproof.service.erasure import Erasure
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ ADA = MessengerIdentity("1001", "Ada Lovelace", "ada_l")
 
 
 def erasure_of(node: "Node") -> Erasure:
-    return Erasure(node.storage, node.clock, system_entropy)
+    return Erasure(node.storage, node.clock, system_entropy, batch=3)
 
 
 async def give_phone(node: "Node", project: Project) -> str:
@@ -45,9 +43,8 @@ async def sessions_of(node: "Node", developer: Developer) -> list[Session]:
     ).sessions
 
 
-async def test_nothing_of_a_user_is_left(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_of_a_user_is_left(node: "Node") -> None:
     """Confirmed, cancelled, expired and pending ones of several days, with phone, events and requests; step by step."""
-    monkeypatch.setattr(erasure_service, "BATCH", 3)
     developer = await node.developer("pro")
     project = await collecting(node, developer)
     for _ in range(4):

@@ -23,7 +23,6 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import SessionKey
-from taproof.service import housekeeping
 from taproof.service.analytics import Window
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import WebhookResponse
@@ -60,13 +59,13 @@ STEPS = st.lists(
 class Twin(Node):
     """A store with its own housekeeping; the same steps on another one differ in what is purged only."""
 
-    def __init__(self, path: Path, retention_days: int) -> None:
+    def __init__(self, path: Path, retention_days: int, batch: int) -> None:
         storage = SqliteStorage.open(path, BEGIN)
         # Nothing here is about durability, and there are thousands of commits.
         storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
         super().__init__(storage, Encryptor(new_master_key(system_entropy)), HandClock())
         self.clock.now = BEGIN
-        self.housekeeping = Housekeeping(storage, self.encryptor, self.clock, system_entropy, retention_days)
+        self.housekeeping = housekeeping_of(self, retention_days, batch)
 
     async def begin(self) -> None:
         self.owner = await self.developer()
@@ -116,7 +115,7 @@ def test_no_purge_changes_a_figure(steps: list[Step], retention_days: int, batch
     """Analytics of 7, 30 and 90 days and the counts of projects are those of a store that keeps everything."""
 
     async def check() -> None:
-        twins = [Twin(Path(directory) / f"{days}.db", days) for days in (retention_days, 10_000)]
+        twins = [Twin(Path(directory) / f"{days}.db", days, batch) for days in (retention_days, 10_000)]
         for twin in twins:
             await twin.begin()
         for step in [*steps, Step(0, "sweep all", 0, 0)]:
@@ -126,8 +125,7 @@ def test_no_purge_changes_a_figure(steps: list[Step], retention_days: int, batch
         for twin in twins:
             await twin.storage.close()
 
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(housekeeping, "BATCH", batch)
+    with tempfile.TemporaryDirectory() as directory:
         asyncio.run(check())
 
 
@@ -136,13 +134,8 @@ def test_no_purge_changes_a_figure(steps: list[Step], retention_days: int, batch
 BATCH = 3
 
 
-@pytest.fixture(autouse=True)
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "BATCH", BATCH)
-
-
-def housekeeping_of(node: Node, retention_days: int) -> Housekeeping:
-    return Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, retention_days)
+def housekeeping_of(node: Node, retention_days: int, batch: int = BATCH) -> Housekeeping:
+    return Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, retention_days, batch=batch)
 
 
 async def sweep_all(swept: Housekeeping) -> int:
@@ -221,7 +214,7 @@ async def test_expired_invitations_go(node: Node) -> None:
     for days in (0, 1):
         invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
         await node.storage.developers.create_invitation(invitation, b"%d" % days)
-    await sweep_all(node.housekeeping)
+    await sweep_all(housekeeping_of(node, 90))
     assert node.storage.database.rows("SELECT id FROM invitations", ()) == [("inv_1",)]
 
 
@@ -233,14 +226,13 @@ async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: Node) 
     await node.signin.withdraw_session(project.id, token, public=False)
     for passed, left in ((15 * MINUTE, 1), (HOUR, 0)):
         node.clock.now += passed
-        await sweep_all(node.housekeeping)
+        await sweep_all(housekeeping_of(node, 90))
         assert count(node, "SELECT 1 FROM prompts") == left
 
 
 async def test_expiry_is_counted_before_a_session_is_erased(node: Node) -> None:
     """A process that starts after weeks still counts every session that nobody acted on, however many they are."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     for _ in range(2 * BATCH + 2):
         await node.pending(project)
         node.clock.now += 1  # So that they expire in another order than that in which they are erased.
@@ -276,7 +268,8 @@ async def test_deliveries_of_a_removed_webhook_end_in_batches(node: Node, monkey
     await node.storage.projects.update_project(project.developer_id, project.id, changes, node.clock.now)
     ended = "SELECT 1 FROM webhook_events WHERE state = 'ended'"
     seen = [count(node, ended)]
-    while await node.housekeeping.sweep():
+    swept = housekeeping_of(node, 90)
+    while await swept.sweep():
         seen.append(count(node, ended))
     assert seen == [1, BATCH + 1, BATCH + 2]
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.api.conftest import BotFather
 from tests.giving_bots import give_bot
-from tests.service.conftest import acting
-from tests.service.project_bots import bot_entries, bots_of, read
+from tests.service.conftest import acting, bots_of
+from tests.service.project_bots import bot_entries, read
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.encryption import Encryptor, new_master_key
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 MANAGER = "Sign_In_Bot"
 
 
-@pytest.fixture
-def father() -> BotFather:
-    father = BotFather()
+@pytest.fixture(autouse=True)
+def _manager(father: BotFather) -> None:
     father.manager = MANAGER
-    return father
 
 
 def managed_bots(node: "Node", father: BotFather, encryptor: Encryptor | None = None) -> ManagedBots:

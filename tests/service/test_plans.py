@@ -31,8 +31,7 @@ def plans_of(node: "Node", sign_ins: dict[Plan, int]) -> Plans:
 async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """At most every ten seconds for a developer, however many sign-ins they start; then the limit is seen."""
     plans = plans_of(node, sign_ins={"free": 2})
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     reads = 0
     read_used = node.storage.plans.read_used
 
@@ -61,8 +60,7 @@ async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch:
 async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:
     """A count from a time in the future is not used."""
     plans = plans_of(node, sign_ins={"free": 1})
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     await plans.require_room(developer.id, "free")
     await node.confirmed(project)
     node.clock.now -= MINUTE
@@ -74,8 +72,7 @@ async def test_the_next_month_has_room_at_its_first_instant(node: "Node") -> Non
     """Sign-ins count in the month of their session, though they be confirmed in the next; so does what was cached."""
     plans = plans_of(node, sign_ins={"free": 1})
     node.clock.now = month_of(node.clock.now).stop * DAY - 1
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     token = await node.opened(project)
     await plans.require_room(developer.id, "free")
     node.clock.now += 1
@@ -133,8 +130,7 @@ async def test_a_plan_that_is_another_one_for_a_moment(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reason of a refusal is what the store found, also if it is so no more; the limit is not mistaken for it."""
-    developer = await node.developer("pro")
-    project, _ = await node.project(developer)
+    developer, project = await node.owned("pro")
     changes = ProjectChanges(name="Shop", collect_phone=True)
 
     async def while_free(store: Callable[..., Awaitable[Any]], *values: Any, **more: Any) -> Any:
@@ -162,8 +158,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
     """Refused by any of its callers, with nothing stored; sessions of before are opened, confirmed and read."""
     room = plans_of(node, sign_ins={"free": 1}).require_room
     signin = WholeSignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=room)
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    _, project = await node.owned()
     under_way = [(await signin.create_session(project.id, public=True)).session_token for _ in range(3)]
     await node.confirmed(project)
     node.clock.now += FRESH

@@ -26,8 +26,7 @@ async def test_the_secret_key_is_recognised_and_nothing_else_is(node: "Node") ->
 
 async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", other_node: "Node") -> None:
     """Of two rotations at the same instant one wins whole: never one's key with the other's webhook secret."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     for _ in range(5):
         made = await asyncio.gather(
             *(each.projects.regenerate_secrets(acting(developer), project.id) for each in (node, other_node) * 2)
@@ -43,8 +42,7 @@ async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", 
 
 async def test_a_webhook_url_is_held_to_the_operators_addresses_and_ports(node: "Node") -> None:
     """When a project is created and when it is changed; a good field beside it is not stored either."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     for url in ("https://10.0.0.1/", "https://localhost/", "https://example.com:22/", "http://localhost/"):
         changes = ProjectChanges(name="Other", webhook_url=url)
         with pytest.raises(InvalidRequest, match=r"^webhook_url "):
@@ -56,8 +54,7 @@ async def test_a_webhook_url_is_held_to_the_operators_addresses_and_ports(node: 
 
 async def test_two_changes_at_once_are_both_kept(node: "Node", other_node: "Node") -> None:
     """Only the given fields change: a rename and a pause on two nodes do not undo each other."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     await asyncio.gather(
         node.projects.update_project(acting(developer), project.id, ProjectChanges(name="Renamed")),
         other_node.projects.update_project(acting(developer), project.id, ProjectChanges(is_active=False)),

@@ -86,18 +86,22 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
     assert (await reencryptor(restarted).reencrypt(at_once)).reencrypted == 0
 
 
-async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node) -> None:
     """All values are re-encrypted, across several pages and batches."""
-    monkeypatch.setattr(reencryption, "PAGE", 7)
-    monkeypatch.setattr(reencryption, "BATCH", 3)
-    monkeypatch.setattr(reencryption, "_PAUSE", 0)
     developer = await node.developer("business")
     for _ in range(23):
         await node.project(developer)
     told: list[int] = []
-    done = await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, on_progress=told.append).reencrypt(
-        at_once
+    stepwise = Reencryptor(
+        restarted.storage,
+        restarted.encryptor,
+        system_entropy,
+        on_progress=told.append,
+        page=7,
+        batch=3,
+        pause=0,
     )
+    done = await stepwise.reencrypt(at_once)
     assert (done.reencrypted, told[-1], len(told)) == (23, 23, 10)
     for project in await restarted.storage.projects.list_projects(developer.id):
         assert restarted.encryptor.is_current(project.encrypted_webhook_secret)
@@ -105,8 +109,7 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeyp
 
 async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node, restarted: Node) -> None:
     """Of a node that is not restarted yet, and of one that rotates a webhook secret between read and replacement."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     rounds = 0
 
     async def others() -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import every_driver
+from tests.service.conftest import key_of
 from tests.tapping import tap_right
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.sessions import Session
 from taproof.service.console.sessions import ConsoleSessions
@@ -83,8 +83,7 @@ class Door:
         return True
 
     async def stored(self, started: StartedSignIn) -> Session:
-        key = session_key(token_of(started))
-        assert key is not None
+        key = key_of(token_of(started))
         session = await self.node.storage.sessions.read_session(key)
         assert session is not None
         return session
@@ -187,8 +186,7 @@ async def test_what_ends_nothing(door: Door) -> None:
     assert (await door.stored(prompt)).reported_at is not None
     project, _ = await door.node.project(ada)
     token = await door.node.confirmed(project)
-    key = session_key(token)
-    assert key is not None
+    key = key_of(token)
     assert (await door.node.signin.verify_session(project.id, token, public=True)).proof is not None
     seen = await door.control.report_sign_in(key, "1001")
     assert (seen.was_used, seen.signed_out) == (True, False)

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import BotFather
-from tests.service.conftest import acting
-from tests.service.project_bots import bot_entries, bots_of, read
-from tests.signals import unheard
+from tests.service.conftest import acting, bots_of
+from tests.service.project_bots import bot_entries, read
 
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
@@ -18,16 +17,6 @@ from taproof.service.bots import BotAccount, Bots
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-
-@pytest.fixture
-def father() -> BotFather:
-    return BotFather()
-
-
-@pytest.fixture
-def bots(node: "Node", father: BotFather) -> Bots:
-    return bots_of(node, father)
 
 
 class Leaked:
@@ -132,23 +121,14 @@ async def test_a_bot_that_may_work_is_not_taken_away(
     ask = father.ask
 
     async def ask_about(asked: str) -> BotAccount:
-        found = await ask(asked) if asked == token or case != "away" else None
-        if found is None:
+        if asked != token:
             raise MessengerUnavailable
-        return found
+        return await ask(asked)
 
     if case == "away":
         expected = MessengerUnavailable
-        bots = Bots(
-            node.storage,
-            node.encryptor,
-            node.clock,
-            system_entropy,
-            projects=node.projects,
-            ask=ask_about,
-            is_service_bot=father.is_service_bot,
-            limited=unheard,
-        )
+        monkeypatch.setattr(father, "ask", ask_about)
+        bots = bots_of(node, father)
     if case == "mended meanwhile":
         mark = node.storage.bots.mark_bot_broken
 

@@ -1,19 +1,19 @@
 """Users list, report, block and unblock, through the service's bot and a project's own bot."""
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import every_driver
 from tests.giving_bots import give_bot
 from tests.service.callers import open_callers, running
+from tests.service.conftest import key_of
 
 from taproof.core.clock import MINUTE
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.project_bots import ProjectBot
 from taproof.core.projects import NamedProject, Project
-from taproof.core.sessions import Session, SessionKey
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.service.user_control import LOOK_BACK, SHOWN, UserControl
 
@@ -27,18 +27,6 @@ ADA = "1001"
 
 def control_of(node: "Node") -> UserControl:
     return UserControl(node.storage, node.signin, node.clock)
-
-
-def key_of(token: str) -> SessionKey:
-    key = session_key(token)
-    assert key is not None
-    return key
-
-
-async def stored(node: "Node", token: str) -> Session:
-    session = await node.storage.sessions.read_session(key_of(token))
-    assert session is not None
-    return session
 
 
 async def give_project_bot(node: "Node", project: Project, bot_id: int = OWN_BOT) -> None:
@@ -125,7 +113,7 @@ async def test_another_bot_shows_and_changes_nothing(node: "Node") -> None:
         assert await control.unblock_project(ADA, blog.id) == named(blog)
         seen = await control.report_sign_in(key_of(of_blog), ADA, bot)
         assert (seen.outcome, seen.project_name) == ("unknown", "")
-    assert (await stored(node, of_blog)).reported_at is None
+    assert (await node.stored(of_blog)).reported_at is None
 
 
 async def test_project_bot_reports_what_it_shows(node: "Node") -> None:
@@ -134,7 +122,7 @@ async def test_project_bot_reports_what_it_shows(node: "Node") -> None:
     before = await node.confirmed(shop)
     await give_project_bot(node, shop)
     assert (await control_of(node).report_sign_in(key_of(before), ADA, OWN_BOT)).outcome == "reported"
-    assert (await stored(node, before)).reported_at is not None
+    assert (await node.stored(before)).reported_at is not None
 
 
 async def test_service_bot_reports_what_an_project_bot_signed_in(node: "Node") -> None:
@@ -144,7 +132,7 @@ async def test_service_bot_reports_what_an_project_bot_signed_in(node: "Node") -
     token = await node.pending(shop)
     assert (await node.signin.open_session(token, ADA, OWN_BOT)).outcome == "opened"
     seen = await node.signin.report_session(token, ADA)
-    assert (seen.outcome, (await stored(node, token)).status) == ("reported", "cancelled")
+    assert (seen.outcome, (await node.stored(token)).status) == ("reported", "cancelled")
 
 
 # ---- reports and readers at the same instant
@@ -159,9 +147,10 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
 ) -> None:
     """On two nodes: either one reader was first, and the report says that somebody got in, or nobody ever gets it.
 
-    From the answer to the report on nobody gets it again, not even who made the session with a code challenge.
+    From the answer to the report on nobody gets it again, not even who made the session with a code challenge. The
+    event says "used" exactly if a reader was given the proof.
     """
-    project, _ = await node.project()
+    _, project = await node.owned(webhook_url="https://example.com/", webhook_events=("auth.reported",))
     verifier = new_code_verifier()
     tokens = []
     for _ in range(40):
@@ -185,7 +174,7 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
         assert len(proofs) <= 1
         assert (seen.outcome, seen.changed) == ("reported", True)
         assert not proofs or seen.was_used
-        session = await stored(node, token)
+        session = await node.stored(token)
         assert (session.status, session.used_at is not None) == ("used", seen.was_used)
         assert [await read(reader, token) for reader in (node, other_node)] == [None, None]
         return bool(proofs)
@@ -194,6 +183,10 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
     (row,) = await node.storage.counts.read_daily_counts([project.id], 0)
     assert (row.confirmed, row.reported, row.cancelled) == (40, 40, 0)
     assert row.used == sum(read_first)
+    told = [json.loads(node.webhooks.sign_delivery(each).body) for each in await node.webhooks.claim_deliveries(100)]
+    assert {body["session_token_sha256"]: body["was_used"] for body in told} == {
+        key_of(token).token_hash.hex(): was_read for token, was_read in zip(tokens, read_first, strict=True)
+    }
 
 
 @every_driver

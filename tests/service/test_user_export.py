@@ -67,7 +67,7 @@ def owner_of(project: Project) -> Developer:
 
 async def export(node: "Node", project: Project) -> str:
     """Export the user 1001 for the developer of a project."""
-    texts = await UserExports(node.storage, node.encryptor, node.clock).export_user(owner_of(project), "1001")
+    texts = await UserExports(node.storage, node.encryptor, node.clock, step=2).export_user(owner_of(project), "1001")
     return "".join([text async for text in texts])
 
 
@@ -90,7 +90,6 @@ async def test_an_export_shows_each_session_once_while_they_change(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions are confirmed, used, cancelled and expire between the steps, and others are opened."""
-    monkeypatch.setattr("taproof.service.user_export.STEP", 2)
     project, _ = await node.project(webhook_url="https://example.com/")
     tokens = [await node.opened(project) for _ in range(8)]
     tokens += [await node.confirmed(project) for _ in range(4)]
@@ -147,7 +146,6 @@ async def test_an_export_is_complete_or_breaks_off(
     error: type[Exception] | None,
 ) -> None:
     """If something is erased during the export, its end is missing. Before the first session, there is nothing left."""
-    monkeypatch.setattr("taproof.service.user_export.STEP", 2)
     developer = await node.developer()
     projects = [(await node.project(developer))[0] for _ in range(3)]
     projects.sort(key=lambda each: each.id)

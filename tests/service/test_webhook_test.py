@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.service.conftest import Node, acting
-from tests.service.test_deliveries import URL, only, own_project
+from tests.service.test_deliveries import URL, only
 from tests.waiting import until
 
 from taproof import verify_webhook
@@ -45,7 +45,7 @@ async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
 
 async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
     """It is not tried again, and says nothing about the endpoint: neither failing nor, at 410, turned off."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     for answer in (
         WebhookResponse(5, 500, body=b"broken"),
         WebhookResponse(5, 410),
@@ -63,7 +63,7 @@ async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
 
 async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> None:
     """Nothing is recorded of it."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     node.receiver.open.clear()
     test = asyncio.create_task(node.deliveries.send_test(acting(developer), project.id))
     await until(lambda: len(node.receiver.sent) == 1)
@@ -76,7 +76,7 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
 async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     """A developer has at most 4 tests under way in a process; the others wait for their turn, and nobody else does."""
     node.receiver.open.clear()
-    developers = [await own_project(node) for _ in range(5)]
+    developers = [await node.owned(webhook_url=URL) for _ in range(5)]
 
     async def sent() -> int:
         """Return how many tests were sent, once every test that is under way has read its project."""
@@ -98,7 +98,7 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
 
 async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
     """The test uses the URL at the time of sending."""
-    developer, project = await own_project(node)
+    developer, project = await node.owned(webhook_url=URL)
     node.receiver.open.clear()
     tests = [
         asyncio.create_task(node.deliveries.send_test(acting(developer), project.id))

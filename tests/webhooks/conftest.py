@@ -1,16 +1,34 @@
 """The loops on the real store, posting to a real receiver on this machine."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.webhooks.shop import HandClock, Post, Receiver, Scene, Shop
+from tests.service.conftest import HandClock
+from tests.webhooks.shop import Post, Receiver, Scene, Shop
 
 from taproof.core.address_rules import AddressRules
+from taproof.core.clock import system_clock
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run a coroutine on the standard library's event loop, or on the service's own."""
+
+    def run(coroutine: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(coroutine)
+
+    return run
 
 
 @pytest.fixture
@@ -33,7 +51,8 @@ def scene() -> Scene:
 
 @pytest.fixture
 def clock() -> HandClock:
-    return HandClock()
+    """Begin at the real time, since the signature library looks at the machine's own clock."""
+    return HandClock(system_clock())
 
 
 @pytest.fixture

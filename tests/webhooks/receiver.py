@@ -80,6 +80,11 @@ async def receiving(
         await asyncio.gather(*receiver.serving, return_exceptions=True)
 
 
+def resolved(host: str, address: str, port: int) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+
+
 class Names(AbstractResolver):
     """Every name is this machine, or has these IPv4 addresses."""
 
@@ -96,10 +101,7 @@ class Names(AbstractResolver):
     ) -> list[ResolveResult]:
         self.asked.append(host)
         await asyncio.sleep(self.delay)
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)
-            for address in self.addresses
-        ]
+        return [resolved(host, address, port) for address in self.addresses]
 
     async def close(self) -> None:
         """There is nothing to close."""

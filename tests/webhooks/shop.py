@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from tests.service.conftest import HandClock, Node
 from tests.waiting import until
-from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
@@ -18,24 +18,12 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import EncryptedWebhookSecrets, Project, ProjectChanges
-from taproof.service.housekeeping import Housekeeping
-from taproof.service.projects import Projects
-from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
+from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.storage.sqlite.store import SqliteStorage
-from taproof.webhooks.scheduler import Scheduler, Turn
+from taproof.webhooks.scheduler import LIMITS, Limits, Scheduler, Turn
 from taproof.webhooks.sender import WebhookSender
 
 Post = Callable[[SignedRequest], Awaitable[WebhookResponse]]
-
-
-class HandClock:
-    """Set by hand; it begins at the real time, since the signature library looks at the machine's own clock."""
-
-    def __init__(self) -> None:
-        self.now = system_clock()
-
-    def __call__(self) -> int:
-        return self.now
 
 
 @dataclass
@@ -89,25 +77,21 @@ class Shop:
     def __init__(self, storage: SqliteStorage, clock: HandClock) -> None:
         self.storage = storage
         self.clock = clock
-        self.encryptor = Encryptor(new_master_key(system_entropy))
         self.recorded = asyncio.Event()
-        self.signin = WholeSignIn(
-            storage, self.encryptor, lambda: "https://t.me/b", clock, system_entropy, recorded=self.recorded.set
-        )
-        self.projects = Projects(
+        node = Node(
             storage,
-            self.encryptor,
+            Encryptor(new_master_key(system_entropy)),
             clock,
-            system_entropy,
+            recorded=self.recorded.set,
             address_rules=AddressRules(["loopback"]),
-            webhook_ports=frozenset({443, 8443}),
             allow_loopback_http=True,
         )
-        self.webhooks = Webhooks(storage, self.encryptor, clock, system_entropy, "Taproof/test")
-        self.housekeeping = Housekeeping(storage, self.encryptor, clock, system_entropy, 90)
+        self.signin, self.projects = node.signin, node.projects
+        self.webhooks, self.housekeeping = node.webhooks, node.housekeeping
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
         self.actor = Actor(self.developer, "command_line")
         self.watch = Watch()
+        self.sender_options: dict[str, Any] = {}
 
     async def project(self, webhook_url: str, developer: Developer | None = None) -> tuple[Project, str]:
         """Return a new project and its webhook secret."""
@@ -126,7 +110,7 @@ class Shop:
         return token
 
     def sender(self, post: Post) -> WebhookSender:
-        return WebhookSender(self.webhooks, post, self.recorded, self.watch)
+        return WebhookSender(self.webhooks, post, self.recorded, self.watch, **self.sender_options)
 
     async def send_due(self, post: Post) -> int:
         """Claim once, by a worker of its own, and send what that brought to the end; return how many there were."""
@@ -174,9 +158,9 @@ class Seconds:
 class Scene:
     """Scheduler, and events for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
         self.clock = Seconds()
-        self.scheduler = Scheduler(self.clock)
+        self.scheduler = Scheduler(self.clock, limits)
         self.made = 0
 
     def delivery(

@@ -8,16 +8,18 @@ from datetime import datetime
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.service.conftest import HandClock
 from tests.waiting import until
-from tests.webhooks.shop import HandClock, Post, Receiver, Shop
+from tests.webhooks.receiver import resolved
+from tests.webhooks.shop import Post, Receiver, Shop
 
 from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.projects import Project
 from taproof.service.webhooks import SignedRequest, WebhookResponse
-from taproof.webhooks import http_client, scheduler
 from taproof.webhooks.http_client import open_webhook_client
+from taproof.webhooks.scheduler import Limits
 
 HANGING = 100
 DUE_EACH = 20
@@ -52,7 +54,7 @@ class HangingNames(AbstractResolver):
         if host != "localhost":
             await self._released.wait()
             raise OSError("no such name")
-        return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0)]
+        return [resolved(host, "127.0.0.1", port)]
 
     async def close(self) -> None:
         """Hold nothing."""
@@ -101,12 +103,9 @@ async def until_all_arrived(receiver: Receiver) -> list[float]:
     return sorted(took)
 
 
-async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(
-    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(shop: Shop, receiver: Receiver) -> None:
     """All the room that one developer may have is taken; another's new endpoint, and one that had worked, go on."""
-    monkeypatch.setattr(scheduler, "UNPROVEN_POSTS", 40)
-    monkeypatch.setattr(scheduler, "UNPROVEN_WAITING", 80)
+    shop.sender_options = {"limits": Limits(unproven_posts=40, unproven_waiting=80)}
     proven, _ = await shop.project(receiver.base + "/201")
     async with (
         open_webhook_client(AddressRules(["loopback"]), frozenset(), allow_http=True, timeout=NEVER) as client,
@@ -127,17 +126,19 @@ async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(
 
 
 @pytest.mark.parametrize("what_hangs", ["the answer", "the name"])
-async def test_a_hundred_that_hang_do_not_delay_one_that_works(
-    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, what_hangs: str
-) -> None:
+async def test_a_hundred_that_hang_do_not_delay_one_that_works(shop: Shop, receiver: Receiver, what_hangs: str) -> None:
     """2,000 events of theirs are due first; then every event of the healthy one arrives while all of them hang."""
-    monkeypatch.setattr(http_client, "_LOOKUP", NEVER)
     hangs = receiver.base + "/hang?{}" if what_hangs == "the answer" else "https://hangs-{}.example/"
     await record_events(shop, hangs)
     healthy, _ = await shop.project(receiver.base.replace("127.0.0.1", "localhost") + "/200")
     names = HangingNames(receiver.released)
     async with open_webhook_client(
-        AddressRules(["loopback"]), frozenset({443}), allow_http=True, resolver=names, timeout=NEVER
+        AddressRules(["loopback"]),
+        frozenset({443}),
+        allow_http=True,
+        resolver=names,
+        timeout=NEVER,
+        lookup_timeout=NEVER,
     ) as client:
         hanging = Hanging(client.post)
         async with shop.sending(hanging.post):

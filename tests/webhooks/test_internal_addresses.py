@@ -7,24 +7,23 @@ whoever comes. Nothing leaves this machine: what is not loopback is recorded and
 import asyncio
 import socket
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import uvloop
 from aiohttp.abc import AbstractResolver, ResolveResult
 from structlog.testing import capture_logs
 from tests.webhooks.address_spellings import RESOLVED, SPELLINGS, TRICKS
+from tests.webhooks.conftest import Run
 from tests.webhooks.name_server import open_name_server
+from tests.webhooks.receiver import resolved
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.webhook_url import webhook_url_problem
 from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
-
-Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Names(AbstractResolver):
@@ -41,7 +40,7 @@ class Names(AbstractResolver):
     ) -> list[ResolveResult]:
         turns = self.names.get(host) or [[self._read(host)]]
         found = turns.pop(0) if len(turns) > 1 else turns[0]
-        return [answer(address, port, host) for address in found]
+        return [resolved(host, address, port) for address in found]
 
     def _read(self, host: str) -> str:
         plain = unicodedata.normalize("NFKC", unquote(host)).rstrip(".").partition("\0")[0]
@@ -51,11 +50,6 @@ class Names(AbstractResolver):
 
     async def close(self) -> None:
         """There is nothing to close."""
-
-
-def answer(address: str, port: int, host: str = "") -> ResolveResult:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
 
 
 class Inside:
@@ -110,29 +104,12 @@ def inside(monkeypatch: pytest.MonkeyPatch) -> Inside:
     return Inside(connects)
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Run a coroutine on the standard library's event loop, or on the service's own."""
-
-    def run(coroutine: Coroutine[Any, Any, None]) -> None:
-        with asyncio.Runner(loop_factory=request.param) as runner:
-            runner.run(coroutine)
-
-    return run
-
-
 async def post(client: WebhookClient, url: str) -> WebhookResponse:
     with capture_logs() as entries:
         result = await client.post(SignedRequest(url, {"Content-Type": "application/json"}, b"{}"))
     assert entries == [], url
     assert (result.status, result.body) == (None, b""), url
     return result
-
-
-def test_there_are_enough_spellings() -> None:
-    """At least two hundred addresses, and all kinds of tricks and names beside them."""
-    assert len({each for group in SPELLINGS.values() for each in group}) >= 400
-    assert len(RESOLVED) + len(TRICKS) >= 100
 
 
 def test_no_spelling_of_an_internal_address_is_connected_to(inside: Inside, run: Run) -> None:

@@ -5,13 +5,7 @@ from collections import Counter
 import pytest
 from tests.webhooks.shop import Scene
 
-from taproof.webhooks import scheduler
-from taproof.webhooks.scheduler import FIRST_LIMIT, HIGHEST_LIMIT, POSTS, UNPROVEN_POSTS
-
-
-def test_an_unknown_endpoint_begins_with_two_posts(scene: Scene) -> None:
-    """Nobody's server is met with a burst before it has answered once."""
-    assert scene.at_once() == FIRST_LIMIT == 2
+from taproof.webhooks.scheduler import FAILURES_TO_OPEN, FIRST_LIMIT, HIGHEST_LIMIT, LIMITS, OPEN_SECONDS, Limits
 
 
 def test_each_success_adds_one_up_to_the_limit(scene: Scene) -> None:
@@ -32,17 +26,16 @@ def test_each_failure_halves_down_to_one(scene: Scene) -> None:
 
 def test_an_event_that_was_not_sent_teaches_nothing(scene: Scene) -> None:
     """An event that this service could not sign, or had no time for, is not the endpoint's failure."""
-    for _ in range(2 * scheduler.FAILURES_TO_OPEN):
+    for _ in range(2 * FAILURES_TO_OPEN):
         scene.add()
         (turn,) = scene.take()
         scene.scheduler.finish(turn, delivered=None)
-    assert scene.at_once() == FIRST_LIMIT
+    assert scene.at_once() == FIRST_LIMIT == 2
 
 
 def test_another_url_of_a_project_is_another_endpoint(scene: Scene) -> None:
     """A developer who mends the URL does not wait for what was known of the wrong one."""
-    for _ in range(scheduler.FAILURES_TO_OPEN):
-        scene.post(delivered=False)
+    opened(scene)
     assert scene.scheduler.add(scene.delivery(url="https://example.org/"))
     assert [turn.post for turn in scene.take()] == [True]
 
@@ -51,14 +44,14 @@ def test_another_url_of_a_project_is_another_endpoint(scene: Scene) -> None:
 
 
 def opened(scene: Scene) -> None:
-    for _ in range(scheduler.FAILURES_TO_OPEN):
+    for _ in range(FAILURES_TO_OPEN):
         scene.post(delivered=False)
 
 
 def test_ten_failures_in_a_row_open_the_circuit(scene: Scene) -> None:
     """All that waits, or comes, is skipped at once; nine failures, or a success between, are not enough."""
     for _ in range(3):
-        for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+        for _ in range(FAILURES_TO_OPEN - 1):
             scene.post(delivered=False)
         scene.post(delivered=True)
     opened(scene)
@@ -69,7 +62,7 @@ def test_ten_failures_in_a_row_open_the_circuit(scene: Scene) -> None:
 
 def test_what_waits_when_the_circuit_opens_is_skipped(scene: Scene) -> None:
     """Nobody holds on to events of an endpoint that is not sent to."""
-    for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+    for _ in range(FAILURES_TO_OPEN - 1):
         scene.post(delivered=False)
     scene.add(count=2)
     (turn,) = scene.take()
@@ -98,19 +91,19 @@ def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
     """Also one of a post that had begun before the circuit opened; the next ten failures open it for 30 s again."""
     for _ in range(20):
         scene.post(delivered=True)
-    scene.add(count=2 * scheduler.FAILURES_TO_OPEN)
+    scene.add(count=2 * FAILURES_TO_OPEN)
     turns = scene.take()
     straggler = turns.pop()
     for turn in turns:
         scene.scheduler.finish(turn, delivered=False)
     if by_probe:
         scene.scheduler.finish(straggler, delivered=False)
-        scene.clock.now += scheduler.OPEN_SECONDS
+        scene.clock.now += OPEN_SECONDS
         scene.post(delivered=True)
     else:
         scene.scheduler.finish(straggler, delivered=True)
     opened(scene)
-    scene.clock.now += scheduler.OPEN_SECONDS
+    scene.clock.now += OPEN_SECONDS
     assert scene.post(delivered=True).post
 
 
@@ -121,7 +114,7 @@ def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
     (turn,) = scene.take()
     assert turn.post
     scene.scheduler.finish(turn, delivered=False)
-    for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+    for _ in range(FAILURES_TO_OPEN - 1):
         assert scene.post(delivered=False).post
     scene.add()
     assert [turn.post for turn in scene.take()] == [False]
@@ -147,7 +140,7 @@ def test_an_event_that_is_sent_again_is_a_probe(scene: Scene) -> None:
 def test_a_probe_that_is_given_back_is_followed_by_another(scene: Scene) -> None:
     """Nothing was learnt of the endpoint, so the next event may find out."""
     opened(scene)
-    scene.clock.now += scheduler.OPEN_SECONDS
+    scene.clock.now += OPEN_SECONDS
     for _ in range(3):
         scene.add()
         (turn,) = scene.take()
@@ -164,7 +157,7 @@ def test_posts_that_hang_beside_others_that_are_taken_open_no_circuit(scene: Sce
     scene.scheduler.finish(taken, delivered=True)
     for turn in hanging:
         scene.scheduler.finish(turn, delivered=False)
-    for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+    for _ in range(FAILURES_TO_OPEN - 1):
         assert scene.post(delivered=False).post
     assert scene.post(delivered=True).post
 
@@ -177,7 +170,7 @@ def test_failures_of_posts_begun_before_the_circuit_opened_do_not_prolong_it(sce
     turns = scene.take()
     for turn in turns[:-1]:
         scene.scheduler.finish(turn, delivered=False)
-    scene.clock.now += scheduler.OPEN_SECONDS - 1
+    scene.clock.now += OPEN_SECONDS - 1
     scene.scheduler.finish(turns[-1], delivered=False)
     scene.clock.now += 1
     assert scene.post(delivered=True).post
@@ -206,10 +199,10 @@ def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
     """A proven endpoint gets its places at once, however many others hang; a new one waits for one of theirs."""
     for _ in range(30):
         scene.post(delivered=True, project="proven")
-    for number in range(UNPROVEN_POSTS):
+    for number in range(LIMITS.unproven_posts):
         scene.add(f"hangs {number}", count=2)
     hanging = scene.take()
-    assert len(hanging) == UNPROVEN_POSTS
+    assert len(hanging) == LIMITS.unproven_posts
     scene.add("new")
     assert scene.take() == []
     scene.add("proven", count=100)
@@ -219,16 +212,16 @@ def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
     assert "new" in {turn.delivery.event.project_id for turn in scene.take()}
 
 
-def test_proven_endpoints_do_not_starve_new_ones(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proven_endpoints_do_not_starve_new_ones() -> None:
     """When all places are taken, those that come free go to both kinds in turn."""
-    monkeypatch.setattr(scheduler, "POSTS", 40)
+    scene = Scene(Limits(posts=40))
     proven = [f"proven {number}" for number in range(40)]
     for project in proven:
         scene.post(delivered=True, project=project)
     for project in proven:
         scene.add(project, count=3)
     turns = scene.take()
-    assert len(turns) == scheduler.POSTS
+    assert len(turns) == 40
     scene.add("new")
     scene.add("another")
     for turn in turns[:4]:
@@ -251,7 +244,7 @@ def test_proven_endpoints_that_begin_to_hang_leave_places(scene: Scene, count: i
     assert set(posts) == set(hanging)
     assert max(posts.values()) <= each + 1
     assert min(posts.values()) >= each
-    assert POSTS - posts.total() >= free
+    assert LIMITS.posts - posts.total() >= free
     for _ in range(2):
         assert scene.add("works") == scene.add("new") == 1
         assert {turn.delivery.event.project_id for turn in scene.take()} == {"works", "new"}
@@ -260,14 +253,14 @@ def test_proven_endpoints_that_begin_to_hang_leave_places(scene: Scene, count: i
 # ---- developers
 
 
-def crowd(scene: Scene, *developers: str) -> Counter[str]:
+def crowd(scene: Scene, *developers: str, is_sending: bool = True) -> Counter[str]:
     """Let 3,000 new endpoints of these developers have events by turns, and hang; return the posts of each."""
     posts: Counter[str] = Counter()
     for _ in range(4):
         for number in range(3_000):
             developer = developers[number % len(developers)]
             scene.add(f"{developer} {number}", developer=developer)
-            if number % 100 == 0:  # So many come with one claim.
+            if is_sending and number % 100 == 0:  # So many come with one claim.
                 posts.update(turn.delivery.developer_id for turn in scene.take())
     return posts
 
@@ -280,25 +273,21 @@ def test_a_developer_whose_endpoints_hang_keeps_no_other_waiting(scene: Scene, d
     part = 3 / (3 * developers + 1)
     assert set(posts) == set(crowds)
     for count in posts.values():
-        assert count == pytest.approx(part * UNPROVEN_POSTS, abs=3)
-    assert scene.scheduler.waiting == pytest.approx(part * scheduler.UNPROVEN_WAITING * developers, abs=developers)
+        assert count == pytest.approx(part * LIMITS.unproven_posts, abs=3)
+    assert scene.scheduler.waiting == pytest.approx(part * LIMITS.unproven_waiting * developers, abs=developers)
     assert scene.scheduler.crowded_developers() == set(crowds)
     assert scene.add("new", count=2) == 2
     assert [turn.delivery.event.project_id for turn in scene.take()] == ["new"] * 2
 
 
-def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(scene: Scene) -> None:
     """Events that would be refused are not claimed again and again; afterwards many of them find room together."""
-    monkeypatch.setattr(scheduler, "UNPROVEN_POSTS", 0)
-    crowd(scene, "crowd")
-    monkeypatch.undo()
+    crowd(scene, "crowd", is_sending=False)
     assert scene.scheduler.waiting == 1_500
     for _ in range(300):
         assert scene.scheduler.crowded_developers() == {"crowd"}
         assert scene.scheduler.take() is not None
-    assert scene.scheduler.waiting == 1_200 == 3 * (scheduler.UNPROVEN_WAITING - 1_200) // 2
+    assert scene.scheduler.waiting == 1_200 == 3 * (LIMITS.unproven_waiting - 1_200) // 2
     assert not scene.scheduler.crowded_developers()
     assert scene.add("crowd 1", developer="crowd") == 1
     assert not scene.scheduler.crowded_developers()
@@ -319,9 +308,9 @@ def test_a_crowded_developers_proven_endpoints_are_spared(scene: Scene) -> None:
     assert [turn.delivery.event.project_id for turn in scene.take()] == ["works"]
 
 
-def test_so_many_that_hang_that_no_more_may_wait(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_that_hang_that_no_more_may_wait() -> None:
     """Memory is bounded, and what cannot be kept is given back, so that a proven endpoint's events are found."""
-    monkeypatch.setattr(scheduler, "UNPROVEN_WAITING", 10)
+    scene = Scene(Limits(unproven_waiting=10))
     scene.post(delivered=True, project="proven")
     for number in range(20):
         scene.add(f"hangs {number}")
@@ -330,9 +319,9 @@ def test_so_many_that_hang_that_no_more_may_wait(scene: Scene, monkeypatch: pyte
     assert scene.add("proven") == 1
 
 
-def test_what_is_idle_is_forgotten_in_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_idle_is_forgotten_in_time() -> None:
     """A million endpoints in a year take no memory; the one in use is not forgotten."""
-    monkeypatch.setattr(scheduler, "IDLE_KEPT", 5)
+    scene = Scene(Limits(idle_kept=5))
     scene.add("busy", count=4)
     assert len(scene.take()) == 2
     for number in range(20):

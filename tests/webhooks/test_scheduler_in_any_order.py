@@ -2,23 +2,14 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 from tests.webhooks.shop import Scene
 
-from taproof.webhooks import scheduler
-from taproof.webhooks.scheduler import Turn
+from taproof.webhooks.scheduler import Limits, Turn
 
 DEVELOPERS = {"a": "first", "b": "first", "c": "first", "d": "second", "e": "third", "healthy": "fourth"}
-SMALL = {
-    "POSTS": 30,
-    "UNPROVEN_POSTS": 20,
-    "HIGHEST_LIMIT": 8,
-    "FAILURES_TO_OPEN": 3,
-    "WAITING": 60,
-    "UNPROVEN_WAITING": 16,
-}
+SMALL = Limits(posts=30, unproven_posts=20, endpoint_posts=8, failures_to_open=3, waiting=60, unproven_waiting=16)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -28,10 +19,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patch = pytest.MonkeyPatch()
-        for name, value in SMALL.items():
-            self.patch.setattr(scheduler, name, value)
-        self.scene = Scene()
+        self.scene = Scene(SMALL)
         self.waiting: set[str] = set()
         self.under_way: Counter[str] = Counter()
         self.last: dict[str, bool] = {}
@@ -49,7 +37,6 @@ class AnyOrder(RuleBasedStateMachine):
         for load in (self.scene.scheduler._posts, self.scene.scheduler._waiting):
             assert load.of_kind == [0, 0]
             assert not load.of_developer
-        self.patch.undo()
 
     def unproven_under_way(self, developer: str | None = None) -> int:
         """Return how many posts to unproven endpoints are under way, of one developer if given."""
@@ -58,10 +45,10 @@ class AnyOrder(RuleBasedStateMachine):
 
     def may_have_a_place(self, project: str, posts: int) -> bool:
         """Say by the rules whether an endpoint with so many posts may have one more."""
-        free = SMALL["POSTS"] - self.under_way.total()
+        free = SMALL.posts - self.under_way.total()
         if self.last.get(project, False):
             return free > 0 and posts < max(1, free // 5)
-        free = min(free, SMALL["UNPROVEN_POSTS"] - self.unproven_under_way())
+        free = min(free, SMALL.unproven_posts - self.unproven_under_way())
         return free > 0 and posts < max(1, free // 5) and self.unproven_under_way(DEVELOPERS[project]) < 3 * free
 
     @rule(project=st.sampled_from("abcde"), count=st.integers(1, 8))
@@ -84,8 +71,8 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.may_have_a_place(project, self.under_way[project])
             self.under_way[project] += 1
             self.posting[turn.delivery.event.id] = turn
-            assert self.under_way[project] <= turn.endpoint.limit <= SMALL["HIGHEST_LIMIT"]
-            assert self.under_way.total() <= SMALL["POSTS"]
+            assert self.under_way[project] <= turn.endpoint.limit <= SMALL.endpoint_posts
+            assert self.under_way.total() <= SMALL.posts
         return turn
 
     @rule(turn=consumes(turns), delivered=st.sampled_from([True, False, False, None]))
@@ -113,7 +100,7 @@ class AnyOrder(RuleBasedStateMachine):
         for each in late:
             self.waiting.remove(each.event.id)
 
-    @precondition(lambda self: self.under_way.total() < SMALL["POSTS"])
+    @precondition(lambda self: self.under_way.total() < SMALL.posts)
     @rule()
     def a_healthy_endpoint_is_served(self) -> None:
         """Below the total, nobody's hanging keeps an endpoint that works from its place."""

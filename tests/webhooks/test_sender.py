@@ -11,19 +11,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 from standardwebhooks import Webhook
 from structlog.testing import capture_logs
+from tests.service.conftest import HandClock
 from tests.waiting import until
-from tests.webhooks.shop import HandClock, Post, Receiver, Shop
+from tests.webhooks.shop import Post, Receiver, Shop
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, SECOND
 from taproof.core.deliveries import AttemptOutcome, Delivery
 from taproof.core.errors import StoreUnavailable
 from taproof.http.metrics import Metrics
-from taproof.service import loop as job_loop
 from taproof.service.webhooks import LEASE, SignedRequest, WebhookResponse
-from taproof.webhooks import sender
 from taproof.webhooks.http_client import open_webhook_client
-from taproof.webhooks.sender import _EVERY, WebhookWatch
+from taproof.webhooks.sender import EVERY, WebhookWatch
 
 
 async def test_what_arrives_verifies_both_ways(shop: Shop, receiver: Receiver, post: Post) -> None:
@@ -204,32 +203,11 @@ async def test_killed_between_answer_and_outcome_an_event_is_sent_again(
     assert shop.query("SELECT interrupted, attempts FROM webhook_events") == [(1, 1)]
 
 
-async def test_the_loop_goes_on_when_the_store_was_away(
-    shop: Shop, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A locked database, and even a bug, is survived; then what is due is sent."""
-    monkeypatch.setattr(job_loop, "_WHEN_STORE_IS_AWAY", 0.01)
-    project, _ = await shop.project(f"{receiver.base}/200")
-    await shop.sign_in(project)
-    claim = shop.storage.deliveries.claim_deliveries
-    troubles: list[Exception] = [StoreUnavailable(), ValueError("a bug"), StoreUnavailable()]
-
-    async def away(*arguments: Any, **more: Any) -> list[Delivery]:
-        if troubles:
-            raise troubles.pop()
-        return await claim(*arguments, **more)
-
-    monkeypatch.setattr(shop.storage.deliveries, "claim_deliveries", away)
-    async with shop.sending(post):
-        await shop.until_states("delivered")
-    assert troubles == []
-
-
 async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sent_again(
     shop: Shop, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that is away for a moment makes no duplicate: the receiver has answered, only the note of it is late."""
-    monkeypatch.setattr(sender, "_RECORD_RETRIES", (0.0, 0.0))
+    shop.sender_options = {"record_retries": (0.0, 0.0)}
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
     finish = shop.storage.deliveries.finish_attempt
@@ -250,7 +228,7 @@ async def test_an_outcome_that_cannot_be_stored_at_all_is_tried_again_when_the_l
     shop: Shop, clock: HandClock, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At least once: the lease lapses by itself, and the neighbours of the batch are not harmed."""
-    monkeypatch.setattr(sender, "_RECORD_RETRIES", (0.0, 0.0))
+    shop.sender_options = {"record_retries": (0.0, 0.0)}
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(3):
         await shop.sign_in(project)
@@ -307,11 +285,9 @@ async def test_what_waited_too_long_for_its_turn_is_given_back(
     assert shop.query("SELECT leased_until FROM webhook_events WHERE state = 'due'") == [(0,)]
 
 
-async def test_a_decision_is_sent_at_once(
-    shop: Shop, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_decision_is_sent_at_once(shop: Shop, receiver: Receiver, post: Post) -> None:
     """The sender is told of an event that this process records, and does not wait for its next look."""
-    monkeypatch.setattr(sender, "_EVERY", 3_600.0)
+    shop.sender_options = {"every": 3_600.0}
     project, _ = await shop.project(f"{receiver.base}/200")
     async with shop.sending(post):
         for count in range(1, 4):
@@ -324,7 +300,7 @@ async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_ev
     shop: Shop, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batch after batch: the pause between looks is only for when there is nothing to do."""
-    monkeypatch.setattr(sender, "_EVERY", 3_600.0)
+    shop.sender_options = {"every": 3_600.0}
     project, _ = await shop.project(f"{receiver.base}/200")
     await asyncio.gather(*(shop.sign_in(project) for _ in range(400)))
     claims = 0
@@ -361,7 +337,7 @@ async def test_after_a_claim_that_took_long_the_sender_rests(
         await until(lambda: len(claims) == 4)
     for (began, ended), (next_began, _) in itertools.pairwise(claims):
         # The rest has an upper limit, which a claim reaches on a busy machine.
-        assert next_began - ended >= min(0.99 * _EVERY, 9.9 * (ended - began))
+        assert next_began - ended >= min(0.99 * EVERY, 9.9 * (ended - began))
 
 
 async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: Shop) -> None:

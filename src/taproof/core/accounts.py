@@ -20,10 +20,9 @@ InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken",
 
 @dataclass(frozen=True, slots=True)
 class Developer:
-    """An account that owns projects.
+    """An account that owns projects. `is_owner`: it can invite others.
 
-    An owner can invite others. `messenger_id` is the messenger account used to sign in to the console; None until one
-    is linked.
+    `messenger_id` is the messenger account used to sign in to the console; None until one is linked.
     """
 
     id: str
@@ -37,10 +36,10 @@ class Developer:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The developer who acts, the credential used, and the origin of the request.
+    """The developer who acts, the credential used, its grant, and the origin of the request.
 
     `via_id` is the id of the access token, console session or invitation; "" for any other `via`. `address` is an IP
-    address; "" on the command line. `grant` is the acting credential's grant.
+    address; "" on the command line.
     """
 
     developer: Developer
@@ -56,7 +55,7 @@ class AuditEntry:
 
     `developer_id` is the developer whose log contains the entry. `actor` is an e-mail address, "command line" or
     "Taproof". `subject` is the id of the changed object. `details` is a JSON object, as text, without secrets.
-    `project_id` is the project that the action changed; the project's members see the entry. "" for other actions.
+    `project_id` is the changed project, whose members see the entry; "" if none was changed.
     """
 
     id: str
@@ -103,10 +102,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A developer's membership in a project.
-
-    `email` is the developer's current address. `invited_by` is that of the inviter; "" for the project's creator.
-    """
+    """A developer's membership in a project, with their current address and the inviter's ("" for the creator)."""
 
     project_id: str
     developer_id: str
@@ -207,11 +203,10 @@ class ProjectItem(NamedTuple):
 class EndedRights:
     """The credentials and rights that a reported sign-in ended.
 
-    `console_sessions` is the number of ended console sessions; `invitations` and `developers` are ids. A developer who
-    accepted an invitation created with the reported sign-in keeps the account, but can no longer sign in and is no
-    longer an owner. `members` and `member_invitations` are memberships and open invitations to projects that derive
-    from the sign-in. `is_unbound` is true if that sign-in linked the developer's messenger account, which is now
-    unlinked.
+    `invitations` and `developers` are ids. A developer who accepted an invitation created with the reported sign-in
+    keeps the account, but can no longer sign in and is no longer an owner. `members` and `member_invitations` are
+    memberships and open invitations that derive from the sign-in. `is_unbound`: the sign-in linked the developer's
+    messenger account, which is now unlinked.
     """
 
     console_sessions: int
@@ -225,10 +220,7 @@ class EndedRights:
 
 @dataclass(frozen=True, slots=True)
 class RemovedDeveloper:
-    """The end of a developer's account. `transferred` and `deleted` are the projects of which they were the only owner.
-
-    `left` are the other projects of which they were a member.
-    """
+    """A removed developer, who was the only owner of `transferred` and `deleted`, and a member of `left`."""
 
     transferred: tuple[ProjectItem, ...]
     deleted: tuple[ProjectItem, ...]

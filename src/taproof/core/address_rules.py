@@ -50,13 +50,10 @@ _SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
 
 
 class AddressRules:
-    """Decides to which addresses webhooks may be sent.
+    """Decides to which addresses webhooks may be sent: public ones, and those that are `allowed` in addition.
 
     Args:
-        allowed: names from `RANGES`, and networks such as `10.0.0.0/8`, to allow in addition to public addresses.
-
-    Raises:
-        ValueError: an item of `allowed` is neither.
+        allowed: names from `RANGES`, and networks such as `10.0.0.0/8`. Any other item raises ValueError.
     """
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:

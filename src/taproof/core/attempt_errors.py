@@ -23,7 +23,7 @@ def attempt_sentence(status: int | None, error: str | None) -> str | None:
 def attempt_error(status: int | None, error: str | None) -> ShownError | None:
     """Return the error code of an attempt, from its stored status and error; None if the event was accepted.
 
-    The result is also None for an unknown code, which a node of a newer release may have stored.
+    It is also None for an unknown code, which a node of a newer release may have stored.
     """
     if error is not None:
         return cast("AttemptError", error) if error in SENTENCES else None

@@ -23,12 +23,9 @@ class Brand(NamedTuple):
 
 
 def read_logo(content: bytes) -> Logo:
-    """Return an image.
+    """Return an image. Raise ValueError if it is larger than `LOGO_BYTES`, or neither a PNG nor an SVG file.
 
     Browsers run no script of an SVG file that a page shows as an image, and its response forbids scripts too.
-
-    Raises:
-        ValueError: it is larger than `LOGO_BYTES`, or neither a PNG nor an SVG file.
     """
     if len(content) > LOGO_BYTES:
         raise ValueError("too large")

@@ -1,7 +1,4 @@
-"""PKCE: a session created with a `code_challenge` can only be read with its `code_verifier`.
-
-Source: RFC 7636 (PKCE), sections 4.1, 4.2 and 4.6; S256 is the only method.
-"""
+"""PKCE (RFC 7636) with S256: a session created with a `code_challenge` can only be read with its `code_verifier`."""
 
 import base64
 import hashlib
@@ -36,10 +33,7 @@ def is_code_verifier(value: object) -> TypeGuard[str]:
 
 
 def is_proven(digest: bytes | None, code_verifier: object) -> bool:
-    """Return whether a session may be read: it has no challenge, or `code_verifier` matches it.
-
-    `code_verifier` may be any value that a client sent.
-    """
+    """Return whether a session may be read: it has no challenge, or the verifier, any given value, matches it."""
     if digest is None:
         return True
     if not is_code_verifier(code_verifier):

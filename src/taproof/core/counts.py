@@ -26,8 +26,8 @@ class DailyCounts:
 class DailyUsers:
     """Distinct users on one UTC day, over all of a developer's projects.
 
-    `unique_users` counts the users who confirmed on that day, `latest_users` those of them who confirmed on no later
-    day. So the sum of `latest_users` from a day on is the number of distinct users since that day.
+    `latest_users` counts those who confirmed on no later day. So its sum from a day on is the number of distinct users
+    since that day.
     """
 
     day: int
@@ -36,10 +36,7 @@ class DailyUsers:
 
 
 class ProjectUser(NamedTuple):
-    """A user who signed in to a project: the name at the last Confirm, and the sign-ins. Times are in ms.
-
-    `reports` is the number of stored sign-ins that the user reported as not theirs.
-    """
+    """A user who signed in to a project, with the name at the last Confirm. `reports` counts the reported sign-ins."""
 
     messenger_id: str
     messenger_name: str

@@ -31,8 +31,7 @@ def read_events(names: Sequence[str]) -> tuple[ProjectEvent, ...]:
 class Event:
     """A webhook event, recorded in the same transaction as the change of a session that causes it.
 
-    `encrypted_body` is the exact body to send. It is encrypted because it contains the session token, of which the
-    store otherwise has only a hash.
+    `encrypted_body` is the exact body to send, which contains the session token. The store otherwise has only its hash.
     """
 
     id: str
@@ -46,9 +45,9 @@ class Event:
 class Delivery:
     """A claimed event with the data needed to send it. The claim is a lease that ends at `leased_until`.
 
-    `attempt` is the number of this attempt, from 1. `stage` is the number of earlier attempts since the event was
-    recorded or last resent, that is, the position in the retry schedule. `endpoint_fails` is true if an attempt
-    to this endpoint has failed, in any process, and none has succeeded since.
+    `attempt` is the number of this attempt, from 1. `stage` is the position in the retry schedule: the number of
+    attempts since the event was recorded or last resent. `endpoint_fails`: an attempt to this endpoint has failed, in
+    any process, and none has succeeded since.
     """
 
     event: Event
@@ -79,11 +78,11 @@ NOBODY: Final = PassedOver()
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to deliver an event.
+    """One attempt to deliver an event. `started_at` and `duration` are in ms.
 
-    `started_at` and `duration` are in ms. `status` is the receiver's HTTP status; None without a response. `error` is a
-    code from `contract/delivery.py`; None with a response. `encrypted_answer` is the beginning of the response's
-    body, encrypted because a receiver may return the session token that it received.
+    `status` is the receiver's HTTP status, and `error` a code from `contract/delivery.py`; one of them is None.
+    `encrypted_answer` is the beginning of the response's body, encrypted because a receiver may return the session
+    token that it received.
     """
 
     number: int
@@ -100,7 +99,7 @@ class DeliveryRecord:
 
     While `state` is "due", the next attempt is at `due_at`. A worker holds the event's lease until `leased_until`; 0
     means that none does. `interrupted` counts attempts whose worker ended before it recorded the outcome. `session_id`
-    is the event's session; None for a test.
+    is None for a test.
     """
 
     event_id: str

@@ -1,6 +1,6 @@
-"""The errors that a caller can cause or must handle.
+"""The errors that a caller can cause or must handle, each declared once.
 
-Each error is declared once, in this module. The API, the OpenAPI document and the reference read these attributes:
+The API, the OpenAPI document and the reference read these attributes:
 
 - `code`: the stable name, sent in `X-Error-Code`.
 - `status`: the HTTP status of the response. 500 marks an internal fault: the API returns `InternalError` instead.

@@ -61,7 +61,7 @@ def new_event_id(now: int, entropy: Entropy) -> str:
 def new_session_id(now: int, entropy: Entropy) -> str:
     """Return a new session's id, `sess_…`: seven characters of time and at least 100 random bits.
 
-    The id contains the creation time. Lookups use it together with the project, so the id needs no index.
+    Lookups use the time together with the project, so the id needs no index.
     """
     return f"sess_{_base62(now, _TIME_LENGTH)}{base64.b64encode(entropy(15), b'Az').decode()}"
 
@@ -93,9 +93,9 @@ def is_client_id(value: str) -> bool:
 
 
 def new_session_token(now: int, entropy: Entropy) -> str:
-    """Return a new session token: the base64url of 32 bytes, without padding.
+    """Return a new session token: the base64url of 32 bytes without padding.
 
-    The first two bytes are the UTC day of creation.
+    The first two are the UTC day of creation.
     """
     raw = day_number(now).to_bytes(2) + entropy(30)
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
@@ -104,8 +104,7 @@ def new_session_token(now: int, entropy: Entropy) -> str:
 def session_key(session_token: str) -> SessionKey | None:
     """Return the storage key of the session with this token; None if the token is malformed.
 
-    Only the encoding that the service issues is accepted: the last character's two unused bits must be zero. Otherwise
-    several tokens would identify the same session.
+    The last character's two unused bits must be zero. Otherwise several tokens would identify the same session.
     """
     if _SESSION_TOKEN.fullmatch(session_token) is None or session_token[-1] not in _LAST_CHARACTERS:
         return None

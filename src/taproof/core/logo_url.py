@@ -11,11 +11,8 @@ from taproof.core.webhook_url import is_loopback
 def logo_url_problem(url: str, *, allow_loopback_http: bool) -> str | None:
     """Return the problem with a logo's URL, as the rest of a sentence; None if it is accepted. "" means no logo.
 
-    The browsers of users load the image. So addresses, and names that only one network knows, are refused.
-
-    Args:
-        url: the URL that a developer sent.
-        allow_loopback_http: accept plain HTTP to this machine, as the sandbox does.
+    The browsers of users load the image. So addresses, and names that only one network knows, are refused, unless they
+    are of this machine and `allow_loopback_http` is true, as in the sandbox.
     """
     if url == "":
         return None

@@ -1,7 +1,7 @@
 """Match codes: the sign-in page shows a number, and the user picks it out of three in the messenger.
 
-A user who only received a link does not know the number, so a careless tap is wrong two times out of three. Match codes
-do not stop an attacker who sends the number to the victim (docs/explanation/threat-model.md).
+A user who only received a link does not know the number, so a careless tap is wrong two times out of three. It does not
+stop an attacker who sends the number to the victim (docs/explanation/threat-model.md).
 """
 
 from typing import Final

@@ -24,8 +24,7 @@ class NotAnOrigin(ValueError):
 def read_origins(texts: Sequence[str]) -> tuple[str, ...]:
     """Return a project's origins as browsers write them, without duplicates.
 
-    Raises:
-        InvalidRequest: there are too many, or one is invalid; the sentence names its position in the list.
+    Raise InvalidRequest for an invalid one.
     """
     if len(texts) > ORIGINS_LIMIT:
         raise InvalidRequest(f"allowed_origins must contain at most {ORIGINS_LIMIT} origins.")
@@ -90,14 +89,9 @@ def _host(host: str) -> str:
 
 
 def require_allowed_origin(allowed_origins: str, origin: str | None) -> None:
-    """Refuse pages of origins that a project does not allow. Apps and servers send no origin and are allowed.
+    """Raise OriginNotAllowed for pages of other origins than these, separated by spaces; "" allows any.
 
-    Args:
-        allowed_origins: the project's origins, separated by spaces; "" allows any.
-        origin: the Origin header, if any.
-
-    Raises:
-        OriginNotAllowed: the sentence names the origin.
+    Apps and servers send no origin and are allowed.
     """
     if allowed_origins and origin is not None and origin not in allowed_origins.split():
         raise OriginNotAllowed(_named_refusal(origin))

@@ -20,7 +20,7 @@ class ProjectBot:
 class BotLoss(NamedTuple):
     """A project that loses its broken bot to another project; `entry` informs the losing project's developer.
 
-    The project keeps a broken bot without a token, so that its developer decides which bot replaces it.
+    It keeps a broken bot without a token, so that its developer decides which bot replaces it.
     """
 
     project_id: str
@@ -28,10 +28,7 @@ class BotLoss(NamedTuple):
 
 
 class BotChange(NamedTuple):
-    """A project's new bot, None to remove the bot; `entry` records the change.
-
-    `loss` is the project that had the bot before.
-    """
+    """A project's new bot, None to remove the bot; `loss` is the project that had it before."""
 
     bot: ProjectBot | None
     entry: AuditEntry | None = None

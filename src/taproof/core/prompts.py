@@ -20,10 +20,7 @@ class PhoneRequest:
 
 
 class ShownPrompt(NamedTuple):
-    """The latest message that shows a session to its owner, or that could not be sent (`message_id` is None).
-
-    `language` is one of the bot's languages.
-    """
+    """The latest message that shows a session to its owner, or that could not be sent (`message_id` is None)."""
 
     key: SessionKey
     bot_id: int

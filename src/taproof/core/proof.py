@@ -16,10 +16,9 @@ _to_json: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def signing_secrets(stored: EncryptedWebhookSecrets, now: int) -> tuple[bytes, bytes | None]:
-    """Return the secret that signs proofs and webhooks at `now`. During a rotation, also return the next secret.
+    """Return the secret that signs proofs and webhooks at `now`, and during a rotation the next secret.
 
-    Webhooks are signed with both (`service/webhooks.py`). From `next_at` on, only the next secret is valid, even if the
-    stored row has not changed yet.
+    From `next_at` on, only the next secret is valid, even if the stored row has not changed yet.
     """
     if stored.next is None or stored.next_at is None:
         return stored.current, None

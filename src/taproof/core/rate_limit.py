@@ -42,15 +42,10 @@ class Standing(NamedTuple):
 
 
 class Gcra:
-    """The rule: on average one call per emission interval, and up to `burst` calls in one burst after a pause.
+    """The rule: on average `number` calls per `window` (ms), and up to `burst` calls in one burst after a pause.
 
-    A TAT is an integer in units of 1/`number` ms. So the emission interval of `window / number` ms is always
-    exact. A caller without calls has a TAT of 0.
-
-    Args:
-        number: the number of calls within `window`.
-        window: the window in ms.
-        burst: the maximum number of calls in one burst.
+    A TAT is an integer in units of 1/`number` ms. So the emission interval of `window / number` ms is always exact. A
+    caller without calls has a TAT of 0.
     """
 
     __slots__ = ("capacity", "lifetime", "number", "tolerance", "window")
@@ -88,13 +83,9 @@ class KeyedGcra:
     one, which is dropped. Nothing is lost, because the dropped TATs no longer matter. The replacement also happens when
     the younger generation contains `keys` keys. A caller that made no call during two such replacements starts again
     with a full allowance. So resetting one caller takes twice `keys` other callers, each allowed at least once; their
-    own bursts exceed what the reset gains. A caller that continues to call, allowed or not, moves to the younger
-    generation and is not forgotten.
+    own bursts exceed what the reset gains. A caller that continues to call, allowed or not, is not forgotten.
 
-    Args:
-        rule: the rule for each key.
-        keep: the minimum time in ms to keep a key after its last call, if it is longer than the lifetime of a TAT.
-        keys: the maximum number of keys in one generation.
+    With `keep`, a key is kept for at least this time (ms) after its last call.
     """
 
     __slots__ = ("_keep", "_keys", "_number", "_old", "_turn_at", "_window", "_young", "rule")
@@ -195,9 +186,8 @@ class AddressLimit:
     """A rule for each client address, and at ten times the rate for each IPv6 /48. Either can refuse a call.
 
     An IPv6 subscriber has a /64, and often a whole /48, which contains 65,536 of them. So a call counts for both: many
-    subscribers may share a /48, but one subscriber must not get the allowance of 65,536.
-
-    The methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
+    subscribers may share a /48, but one subscriber must not get the allowance of 65,536. The methods are those of
+    `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
     """
 
     __slots__ = ("_addresses", "_networks", "rule")

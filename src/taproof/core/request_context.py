@@ -11,10 +11,7 @@ USER_AGENT_LIMIT: Final = 300
 
 
 class Requester(NamedTuple):
-    """The sender of a request for a session, as the request describes it. Only the address is verified.
-
-    `origin` is the Origin header, if any. `address` is an IP address, "" if it is unknown.
-    """
+    """The sender of a request for a session, as the request describes it. Only the IP address is verified."""
 
     origin: str | None = None
     user_agent: str = ""
@@ -23,10 +20,9 @@ class Requester(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The details of a request that a prompt may show. Unknown ones are "".
+    """The details of a request that a prompt may show. Unknown ones are "". `user_agent` may be cut.
 
-    `domain` is the domain of the page. `user_agent` is the User-Agent header, possibly cut. `place` is the approximate
-    location, such as "Berlin, Germany". `hides_page` is true if a browser sent an origin that does not identify a page.
+    `place` is approximate, such as "Berlin, Germany". `hides_page`: a browser sent an origin that identifies no page.
     """
 
     domain: str = ""
@@ -41,8 +37,7 @@ NOTHING_KNOWN: Final = RequestContext()
 def origin_domain(origin: str | None) -> str:
     """Return the host and port of an origin (RFC 6454), without a default port; "" if it is not an origin.
 
-    The sender of the request controls this text. So it is shown only if it is an origin as browsers write it, and
-    never as free text.
+    The sender controls this text. So it is shown only as browsers write an origin, and never as free text.
     """
     if origin is None or not origin.startswith(("https://", "http://")):
         return ""

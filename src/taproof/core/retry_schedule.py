@@ -26,8 +26,8 @@ def next_attempt_at(
 ) -> int | None:
     """Return the time (ms) of the next attempt after a failure at `now` (ms); None after the last attempt.
 
-    `stage` is the number of attempts before the one that failed. `asked` is the delay (ms) that the receiver asked for.
-    The longer of the two delays counts, but no delay is longer than the schedule's longest one.
+    `stage` is the number of attempts before the one that failed. The receiver `asked` for a delay (ms): the longer of
+    the two counts, but none is longer than the schedule's longest one.
     """
     if stage >= len(delays):
         return None

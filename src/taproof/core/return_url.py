@@ -77,19 +77,11 @@ def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChange
 
 
 def require_allowed_return(project: SignInProject, return_url: str, *, own_origin: str) -> None:
-    """Refuse a return URL to which the project's sign-ins may not lead.
+    """Raise ReturnUrlNotAllowed for a return URL to which the project's sign-ins may not lead.
 
     If the project has `return_urls`, only these exact URLs are allowed: another page of an allowed origin may redirect
-    to any address, and browsers would take the return code along.
-
-    Args:
-        project: the settings of the project.
-        return_url: the URL.
-        own_origin: the origin of this service. Its pages redirect to the applications of all developers, and browsers
-            take the code along. So no project can allow them.
-
-    Raises:
-        ReturnUrlNotAllowed: it is malformed, or not in `return_urls`, or, without these, not of an allowed origin.
+    to any address, and browsers would take the return code along. The pages of `own_origin`, of this service, redirect
+    to the applications of all developers, so no project can allow them.
     """
     try:
         origin = read_return_url(return_url)
@@ -110,11 +102,7 @@ def require_allowed_return(project: SignInProject, return_url: str, *, own_origi
 
 
 def read_return_urls(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a project's return URLs without duplicates.
-
-    Raises:
-        InvalidRequest: there are too many, or one is invalid; the sentence names its position in the list.
-    """
+    """Return a project's return URLs without duplicates. Raise InvalidRequest, which names the invalid one."""
     if len(texts) > RETURN_URLS_LIMIT:
         raise InvalidRequest(f"return_urls must contain at most {RETURN_URLS_LIMIT} URLs.")
     for place, text in enumerate(texts, 1):

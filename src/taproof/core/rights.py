@@ -1,8 +1,8 @@
 """The rights of a credential, which limit those of every credential created with it.
 
-Source: contract.md, Rights of developers. Each acting credential has a `Grant`. Only `Grant.derive` creates a new
-grant from an existing one. The store checks, in the transaction that stores the new credential, that the acting one
-still exists. The table in `docs/explanation/rights.md` shows what creates and what ends each right.
+Source: contract.md, Rights of developers. Only `Grant.derive` creates a new grant from an existing one. The store
+checks, in the transaction that stores the new credential, that the acting one still exists. The table in
+`docs/explanation/rights.md` shows what creates and what ends each right.
 """
 
 from collections.abc import Iterable
@@ -19,14 +19,10 @@ SCOPES: Final[tuple[AccessScope, ...]] = ("read", "write", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The rights of a credential, when they end, and where they come from.
+    """The rights of a credential, when they end (ms; None: never), and where they come from.
 
-    Attributes:
-        scopes: what the credential may do, in the order of `SCOPES`.
-        expires_at: when the credential expires, in ms since the epoch; None if it does not expire.
-        access_token_id: the access token that the credential is, or with which it was created.
-        sign_in: the id of the messenger sign-in from which the credential derives; None if it was created on the
-            command line.
+    `access_token_id` is the access token that the credential is, or with which it was created. `sign_in` is the id of
+    the messenger sign-in from which it derives; None if it was created on the command line.
     """
 
     scopes: tuple[AccessScope, ...] = SCOPES
@@ -35,20 +31,12 @@ class Grant:
     sign_in: str | None = None
 
     def require(self, scope: AccessScope) -> None:
-        """Refuse an action that needs `scope`.
-
-        Raises:
-            InsufficientScope: the credential does not have it.
-        """
+        """Raise InsufficientScope if the credential does not have `scope`."""
         if scope not in self.scopes:
             raise InsufficientScope(scope)
 
     def derive(self, scopes: Iterable[AccessScope] | None, expires_at: int | None) -> "Grant":
-        """Return the grant of a credential that this one creates.
-
-        Args:
-            scopes: what the new credential may do. Default: the scopes of this one.
-            expires_at: when the new credential expires, in ms since the epoch. Default: the latest time possible.
+        """Return the grant of a credential that this one creates; by default, with the same scopes and expiry (ms).
 
         Raises:
             InvalidRequest: the scopes exceed this grant's or are empty, or the expiry is later than this grant's.

@@ -40,11 +40,7 @@ PERMITTED: Final[Mapping[Role, frozenset[ProjectAction]]] = {
 
 
 def require_action(role: Role, action: ProjectAction) -> None:
-    """Refuse an action that a role does not permit.
-
-    Raises:
-        InsufficientRole: the sentence names the roles that permit the action.
-    """
+    """Refuse a role that does not permit an action: raise InsufficientRole, which names the roles that do."""
     if action not in PERMITTED[role]:
         raise InsufficientRole(role, roles_with(action))
 

@@ -9,14 +9,9 @@ SERVICE_BOT: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class ServiceBot:
-    """The service's own bot.
+    """The service's own bot. `username` has no `@`; `token_hash` tells tokens apart without revealing them.
 
-    Attributes:
-        id: the bot's id.
-        username: its name in links, without `@`.
-        token_hash: tells tokens apart without revealing them.
-        manages_bots: the bot may manage bots of developers.
-        is_refused: the messenger has refused the token since it reported this account.
+    `is_refused`: the messenger has refused the token since it reported this account.
     """
 
     id: int

@@ -64,11 +64,7 @@ def status_without_code(stored: SignInStatus, expires_at: int, now: int) -> Sign
 
 
 def next_status(stored: State, event: SessionEvent, expires_at: int, now: int) -> State:
-    """Return the state after `event` at `now`.
-
-    Raises:
-        IllegalTransition: the table has no such row; the session does not change.
-    """
+    """Return the state after `event` at `now`. Without a row in the table, raise IllegalTransition."""
     is_overdue = stored in _PENDING and now >= expires_at
     if is_overdue is not (event == "expire"):
         raise IllegalTransition(f"{event} when {visible_status(stored, expires_at, now)}")

@@ -1,7 +1,4 @@
-"""Sign-in sessions, as frozen values.
-
-Times are integer milliseconds since the Unix epoch (UTC). The rules of their states are in `session_state.py`.
-"""
+"""Sign-in sessions, as frozen values. Times are integer milliseconds since the Unix epoch (UTC)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,8 +16,6 @@ Hint = Literal["waiting", "opened", "choosing", "phone_asked", "return", "unreac
 "phone_asked": the user confirmed, and was asked for their phone number. "return": the user confirmed, and the return
 code is missing. "unreachable": the user has blocked the bot.
 """
-
-
 HINTS: Final[Mapping[str | None, Hint]] = {hint: hint for hint in get_args(Hint)}
 
 
@@ -49,10 +44,10 @@ class PromptDetails(NamedTuple):
 
     `bot_id` is the only bot that may show the session and accept its decision. `context` is a JSON object; None if
     nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
-    match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
-    `return_url` is the page to return to after Confirm, if there is one. `texts` is the project's own texts as JSON.
-    `is_returning`: the user has confirmed, and the session waits for its return code. `is_blocked`: the user for whom
-    the session was read has blocked its project.
+    match codes. `collect_phone`: the project collects phone numbers, and its developer's plan allows it. `return_url`
+    is the page to return to after Confirm, if any. `texts` is the project's own texts as JSON. `is_returning`: the user
+    has confirmed, and the session waits for its return code. `is_blocked`: the user for whom the session was read has
+    blocked its project.
     """
 
     bot_id: int = SERVICE_BOT
@@ -109,7 +104,7 @@ class FoundState(NamedTuple):
 class Refused:
     """The result of a guarded statement that changed nothing. It is false, where the result of a change is True.
 
-    `found` is the reason: the state in which the statement itself found the session; None if there is no such session.
+    `found` is the reason: the state in which the statement found the session; None if there is no such session.
     """
 
     found: FoundState | None

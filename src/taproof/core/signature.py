@@ -17,14 +17,10 @@ SIGNATURES: Final = frozenset({"X-Service-Signature", "webhook-signature"})
 
 
 def signature_headers(event_id: str, body: bytes, webhook_secrets: Sequence[str], now: int) -> dict[str, str]:
-    """Return the headers that a receiver needs to verify `body`.
+    """Return the headers that a receiver needs to verify `body`, at the time `now` (ms).
 
-    Args:
-        event_id: the value of `webhook-id`, which is signed.
-        body: the body to send.
-        webhook_secrets: `whsec_…` strings. `webhook-signature` contains one signature for each, as Standard Webhooks
-            defines for a rotation; `X-Service-Signature` uses only the first.
-        now: the time in ms. In seconds, it becomes the value of `webhook-timestamp`, which is signed.
+    `webhook-signature` contains one signature for each of the secrets, as Standard Webhooks defines for a rotation.
+    `X-Service-Signature` uses only the first.
     """
     timestamp = str(now // SECOND)
     signed = f"{event_id}.{timestamp}.".encode() + body

@@ -13,11 +13,11 @@ Section = TypeVar("Section")
 
 
 def read_text_file(section: type[Section], file_name: str, content: str) -> Section:
-    """Return the texts of one language file.
+    """Return the texts of one language file. An error's message names the file and the key.
 
     Raises:
         ValueError: the file is not TOML, a key is missing or unknown, a value is none of those listed, or a sentence
-            has other placeholders than declared. The message of either error names the file and the key.
+            has other placeholders than declared.
         TypeError: a value is not a string, or not a table.
     """
     try:

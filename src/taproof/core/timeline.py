@@ -1,7 +1,4 @@
-"""The steps of a session in plain language, for its developer.
-
-Source: service-spec.md, States and transitions.
-"""
+"""The steps of a session in plain language, for its developer (service-spec.md, States and transitions)."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -44,7 +41,7 @@ class Step:
 def timeline(session: Session, now: int) -> list[Step]:
     """Return the steps of a session at `now`, from the request to the end, or to the step it is waiting for.
 
-    `session.prompt` says whether the user was asked for a match code or a phone number. Where it is None, the sentences
+    `session.prompt` says whether the user was asked for a match code or a phone number. If it is None, the sentences
     cover both cases.
     """
     status = visible_status(session.status, session.expires_at, now)

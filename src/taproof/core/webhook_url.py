@@ -1,7 +1,4 @@
-"""Which webhook URLs are accepted (contract.md, Developer endpoints).
-
-This module does not resolve host names: `webhooks/http_client.py` checks the address at each connection.
-"""
+"""Which webhook URLs are accepted. Names are not resolved: `webhooks/http_client.py` checks each address."""
 
 import re
 from collections.abc import Iterable
@@ -49,13 +46,8 @@ def split_url(url: str) -> UrlParts:
     port = parts.port or default
     authority = parts.netloc.removesuffix(f":{port}") if port == default else parts.netloc
     target = url.partition("://")[2][len(parts.netloc) :].partition("#")[0]
-    return UrlParts(
-        parts.scheme,
-        parts.hostname,
-        port,
-        authority.removesuffix(":"),
-        target if target.startswith("/") else f"/{target}",
-    )
+    target = target if target.startswith("/") else f"/{target}"
+    return UrlParts(parts.scheme, parts.hostname, port, authority.removesuffix(":"), target)
 
 
 def webhook_url_problem(
@@ -63,11 +55,7 @@ def webhook_url_problem(
 ) -> str | None:
     """Return the problem with a webhook URL, as the rest of a sentence; None if it is accepted. "" means no webhook.
 
-    Args:
-        url: the URL that a developer sent.
-        rules: the allowed addresses. A URL with any other address is refused.
-        ports: the allowed ports.
-        allow_loopback_http: accept plain HTTP and any port to this machine, as the sandbox does.
+    `allow_loopback_http`: accept plain HTTP and any port to this machine, as the sandbox does.
     """
     if url == "":
         return None
@@ -127,9 +115,6 @@ def _is_own_name(host: str) -> bool:
 
 
 def url_origin(url: str) -> str:
-    """Return scheme, host and port of a webhook URL. "" stays "".
-
-    The path and the query may contain the receiver's secrets, so the audit log and viewers do not get them.
-    """
+    """Return scheme, host and port of a webhook URL, whose path and query may contain secrets. "" stays ""."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if url else ""

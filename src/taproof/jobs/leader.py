@@ -49,24 +49,12 @@ class Leases(Protocol):
 class LeaderElection:
     """Runs `work` while this process holds the lease `name`.
 
-    Args:
-        leases: the store of leases.
-        clock: returns the time in ms; the nodes' clocks must agree within two seconds.
-        holder: the name of this process, unique across all nodes.
-        name: the name of the lease.
-        work: the work that must run in only one process.
-        show: called with 1 when this process starts to lead, and with 0 when it stops.
+    `holder` is the name of this process, unique across all nodes. The nodes' clocks must agree within two seconds.
+    `show` is called with 1 when this process starts to lead, and with 0 when it stops.
     """
 
     def __init__(
-        self,
-        leases: Leases,
-        clock: Clock,
-        holder: str,
-        name: str,
-        work: Work,
-        *,
-        show: Callable[[int], None],
+        self, leases: Leases, clock: Clock, holder: str, name: str, work: Work, *, show: Callable[[int], None]
     ) -> None:
         self._leases = leases
         self._clock = clock

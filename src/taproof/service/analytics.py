@@ -70,10 +70,9 @@ class AnalyticsReader:
             InvalidRequest: the project id is malformed.
             ProjectNotFound: this developer has no such project.
         """
-        one_project = project_id is not None
 
         async def read(project_ids: list[str]) -> Analytics:
-            return await self._read(developer, days, project_ids if one_project else None)
+            return await self._read(developer, days, None if project_id is None else project_ids)
 
         return await read_in_projects(self._storage, developer, project_id, read)
 

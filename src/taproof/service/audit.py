@@ -119,7 +119,7 @@ def audit_entry(
     details: Mapping[str, object] | None = None,
     project_id: str | None = None,
 ) -> AuditEntry:
-    """Return an entry for the log of the acting developer.
+    """Return an entry for the log of the acting developer, at the time `now` (ms).
 
     Args:
         actor: the acting developer and credential.
@@ -127,8 +127,7 @@ def audit_entry(
         now: the time in ms.
         entropy: returns random bytes.
         subject: the id of the changed object.
-        details: the new values, as JSON values, without secrets and texts that may contain one. `bounded_json`
-            shortens long values.
+        details: the new values, as JSON values, without secrets and texts that may contain one. Long ones are cut.
         project_id: the changed project. Default: `subject`, if that is a project.
 
     Raises:

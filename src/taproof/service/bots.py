@@ -1,10 +1,9 @@
 """Give projects their bots, and track whether the messenger still accepts these bots' tokens.
 
 A project with a project bot issues links to that bot only. When the messenger refuses the bot's token, the project
-starts no new sign-ins until another token is set (`SignInSessions.create_session`): another bot never takes its place.
-
-A bot belongs to the holder of its only valid token. When the messenger accepts the new token and refuses the token of
-another project, that project loses the bot.
+starts no new sign-ins until another token is set: another bot never takes its place. A bot belongs to the holder of its
+only valid token. When the messenger accepts the new token and refuses the token of another project, that project loses
+the bot.
 
 A change of a bot has three steps: the caller checks the other fields (`Projects.check_changes`), `Bots` checks the
 token with the messenger and returns a `CheckedBot`, and `Projects` writes all changes in one step.
@@ -38,6 +37,7 @@ CHECKS: Final = Gcra(20, MINUTE, 20)
 """The rate limit for checking bot tokens with the messenger, per developer."""
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
 _SERVICE_BOT: Final = "This is the service's own bot. Create another bot for this project with @BotFather."
+_SUPERSEDED: Final = "The messenger refuses its token, and another project has set a newer one. No action is needed."
 
 _log = structlog.get_logger(__name__)
 
@@ -91,31 +91,19 @@ class Bots:
     async def set_bot(self, actor: Actor, project_id: str, token: str) -> None:
         """Give a project the bot with this token, which replaces any previous bot; "" removes the bot.
 
-        Raises:
-            InsufficientScope, InsufficientRole, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken,
-                RateLimited, MessengerUnavailable: nothing is changed.
+        A call that raises an error of `check_change` or `Projects.update_project` changes nothing.
         """
         bot = await self.check_change(actor, project_id, token)
         await self._projects.update_project(actor, project_id, ProjectChanges(), bot=bot)
 
     async def check_change(self, actor: Actor, project_id: str, token: str) -> CheckedBot | RemovedBot:
-        """Return the bot that a project gets with this token or, for "", the bot that it loses.
-
-        Raises:
-            InsufficientScope, InsufficientRole, ProjectNotFound: the messenger is not asked.
-            InvalidRequest, BotTokenRefused, BotTaken, RateLimited, MessengerUnavailable: as for `check_token`.
-        """
+        """Return the bot that a project gets with this token or, for "", the bot that it loses; see `check_token`."""
         actor.grant.require("write")
         project = await read_project_for(self._storage, actor.developer, project_id, "write")
         return await self.check_token(actor, token, project_id) if token else RemovedBot(project.bot_username)
 
     async def check_token(self, actor: Actor, token: str, project_id: str = "") -> CheckedBot:
-        """Ask the messenger to which bot a token belongs, and return that bot.
-
-        Args:
-            actor: the developer whose project gets the bot.
-            token: the bot's token.
-            project_id: the project that gets the bot; "" for a new one.
+        """Ask the messenger to which bot a token belongs, and return that bot for a project; "" for a new project.
 
         Raises:
             InsufficientScope: the acting credential lacks the scope `write`; the messenger is not asked.
@@ -141,11 +129,7 @@ class Bots:
         return CheckedBot(bot_id, account.username, token, await self._loss(bot_id, token, project_id))
 
     async def _loss(self, bot_id: int, token: str, project_id: str) -> BotLoss | None:
-        """Return the loss for the project that has this bot; None if no other project has it.
-
-        Raises:
-            BotTaken: the bot serves the other project, or may serve it.
-        """
+        """Return the loss for the other project that has this bot, if any. Raise BotTaken if it may serve that one."""
         holder = await self._storage.bots.read_project_bot(bot_id)
         if holder is None or holder.project_id == project_id:
             return None
@@ -176,12 +160,8 @@ class Bots:
             await self._ask(held)
         except BotTokenRefused:
             if await self.mark_broken(holder):
-                advice = (
-                    "The messenger refuses its token, and another project has set a newer one. No action is needed."
-                )
-                _log.error(
-                    "project_bot_broken", project_id=holder.project_id, bot_username=holder.username, advice=advice
-                )
+                bot = {"project_id": holder.project_id, "bot_username": holder.username}
+                _log.error("project_bot_broken", **bot, advice=_SUPERSEDED)
         else:
             raise BotTaken
 
@@ -196,11 +176,7 @@ class Bots:
         return await self._storage.bots.read_project_bot(bot_id)
 
     def open_token(self, bot: ProjectBot) -> str:
-        """Return a bot's token.
-
-        Raises:
-            DecryptionFailed: the token is encrypted under another master key, or for another project.
-        """
+        """Return a bot's token. Raise DecryptionFailed if its master key is not known."""
         return self._encryptor.decrypt(bot.encrypted_token, associated_data_of("bot_token", bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:

@@ -36,8 +36,7 @@ to take. Developers have no limit together, so that nobody's hanging receivers d
 PAGE_ATTEMPTS: Final = 400
 """The maximum number of attempts on a page of deliveries. Decrypting and writing one response takes ten microseconds of
 the event loop, and 200 deliveries may have 10,000 attempts."""
-_READ_AT_ONCE: Final = 50
-"""The number of deliveries read from the store at a time."""
+READ_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,8 @@ class Deliveries:
         webhooks: signs tests.
         post: sends one request and returns its result, a response or an error.
         recorded: called when an event has become due, so that it is sent immediately.
+        page_attempts: the maximum number of attempts on a page.
+        read_at_once: the number of deliveries read from the store at a time.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class Deliveries:
         *,
         post: Callable[[SignedRequest], Awaitable[WebhookResponse]],
         recorded: Callable[[], None],
+        page_attempts: int = PAGE_ATTEMPTS,
+        read_at_once: int = READ_AT_ONCE,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
@@ -89,6 +92,8 @@ class Deliveries:
         self._webhooks = webhooks
         self._post = post
         self._recorded = recorded
+        self._page_attempts = page_attempts
+        self._read_at_once = read_at_once
         self._tests_by_developer: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def list_deliveries(
@@ -111,14 +116,14 @@ class Deliveries:
         page: list[DeliveryRecord] = []
         attempts, more = 0, True
         async with reading_project(self._storage, developer, project_id):
-            while more and len(page) < limit and attempts < PAGE_ATTEMPTS:
-                wanted = min(_READ_AT_ONCE, limit - len(page))
+            while more and len(page) < limit and attempts < self._page_attempts:
+                wanted = min(self._read_at_once, limit - len(page))
                 filters = (project_id, event_type, state)
                 found = await self._storage.deliveries.list_deliveries(*filters, before, wanted + 1)
                 more = len(found) > wanted
                 for record in found[:wanted]:
-                    if page and attempts + len(record.attempts) > PAGE_ATTEMPTS:
-                        attempts, more = PAGE_ATTEMPTS, True
+                    if page and attempts + len(record.attempts) > self._page_attempts:
+                        attempts, more = self._page_attempts, True
                         break
                     page.append(record)
                     attempts += len(record.attempts)
@@ -131,11 +136,7 @@ class Deliveries:
         return DeliveryPage(seen, next_cursor)
 
     async def read_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
-        """Return one delivery.
-
-        Raises:
-            DeliveryNotFound: this developer has no such delivery.
-        """
+        """Return one delivery, or raise DeliveryNotFound if this developer has no such delivery."""
         _require_event_id(event_id)
         record = await self._storage.deliveries.read_delivery(developer.id, event_id)
         if record is None:
@@ -152,10 +153,9 @@ class Deliveries:
         if encrypted_body is None:
             return None
         event = Event(record.event_id, record.type, record.project_id, encrypted_body, record.created_at)
+        signer = (event, project.webhook_url, project.webhook_secrets)
         try:
-            request = self._webhooks.sign_event(
-                event, project.webhook_url, project.webhook_secrets, at=attempt.started_at
-            )
+            request = self._webhooks.sign_event(*signer, at=attempt.started_at)
         except DecryptionFailed:
             return None
         if not permits(project.role, "secrets"):
@@ -176,12 +176,10 @@ class Deliveries:
         ended_at = session.expires_at if session.status == "expired" else None
         times = dict.fromkeys([session.confirmed_at, session.cancelled_at, ended_at, session.reported_at])
         async with reading_project(self._storage, developer, session.project_id):
-            found = [
-                await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
-                for at in times
-                if at is not None
-            ]
-        return [self._seen(record) for records in found for record in records]
+            found: list[DeliveryRecord] = []
+            for at in filter(None, times):
+                found += await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
+        return [self._seen(record) for record in found]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
         """Make an event due immediately, whatever its state, and restart its retry schedule.
@@ -189,8 +187,7 @@ class Deliveries:
         An event that a worker is sending now stays with that worker.
 
         Raises:
-            DeliveryNotFound: this developer has no such delivery.
-            InsufficientRole: the developer's role does not permit it.
+            DeliveryNotFound, InsufficientRole: this developer has no such delivery, or may not resend it.
             SignInReported: the user has reported the sign-in as not theirs.
             WebhookNotSet: the event's project has no webhook URL.
         """
@@ -224,8 +221,7 @@ class Deliveries:
         An event of another type than webhook.test has made-up fields. It is sent even if the project has not chosen it.
 
         Raises:
-            InsufficientScope: the acting credential lacks the scope `write`.
-            InsufficientRole: the developer's role does not permit it.
+            InsufficientScope, InsufficientRole: the acting credential or the developer's role does not permit it.
             InvalidRequest, ProjectNotFound: as for `Projects.read_project`.
             WebhookNotSet: the project has no webhook URL.
         """
@@ -270,6 +266,6 @@ class Deliveries:
 
 
 def _require_event_id(event_id: str) -> None:
-    # No delivery has a malformed id. An id with a NUL or a lone surrogate must not reach the store.
+    # An id with a NUL or a lone surrogate must not reach the store.
     if not is_event_id(event_id):
         raise DeliveryNotFound

@@ -48,9 +48,12 @@ class CreatedAccessToken:
 
 
 class Developers:
-    """Adds developers, issues their access tokens and authenticates them."""
+    """Adds developers, issues their access tokens, at most `token_limit` to each, and authenticates them."""
 
-    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, storage: Storage, clock: Clock, entropy: Entropy, *, token_limit: int = ACCESS_TOKEN_LIMIT
+    ) -> None:
+        self._token_limit = token_limit
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
@@ -58,13 +61,7 @@ class Developers:
     async def create_developer(
         self, email: str, plan: Plan, *, is_owner: bool | None = None, via: Via = "command_line"
     ) -> Developer:
-        """Add a developer account on behalf of the operator.
-
-        Args:
-            email: the developer's e-mail address, which must be unique.
-            plan: the account's plan.
-            is_owner: whether the developer can invite others. Default: only if they are the first developer.
-            via: how the account is created, for the audit log.
+        """Add a developer account on behalf of the operator. Without `is_owner`, only the first developer is an owner.
 
         Raises:
             InvalidRequest: `email` is not an e-mail address.
@@ -75,24 +72,14 @@ class Developers:
             is_owner = not await self._storage.developers.list_developers()
         now = self._clock()
         developer = Developer(new_id("dev", self._entropy), email, plan, now, is_owner)
-        entry = audit_entry(
-            Actor(developer, via),
-            "developer.created",
-            now,
-            self._entropy,
-            subject=developer.id,
-            details={"email": email, "plan": plan, "is_owner": is_owner},
-        )
+        actor, details = Actor(developer, via), {"email": email, "plan": plan, "is_owner": is_owner}
+        entry = audit_entry(actor, "developer.created", now, self._entropy, subject=developer.id, details=details)
         if not await self._storage.developers.create_developer(developer, entry=entry):
             raise DeveloperExists
         return developer
 
     async def read_developer(self, email: str) -> Developer:
-        """Return the developer with this e-mail address.
-
-        Raises:
-            DeveloperNotFound: no developer has this address.
-        """
+        """Return the developer with this e-mail address, or raise DeveloperNotFound."""
         email = email.strip()
         developer = await self._storage.developers.read_developer(email) if _EMAIL.fullmatch(email) else None
         if developer is None:
@@ -173,17 +160,13 @@ class Developers:
     ) -> CreatedAccessToken:
         """Create an access token. It never has more scopes than the acting credential and never outlives it.
 
-        Args:
-            actor: the developer and the credential that create it.
-            name: the token's name.
-            expires_at: the token's expiry in ms since the epoch. Default: the expiry of the acting credential, if any.
-            scopes: the token's scopes. Default: those of the acting credential.
-            sign_in: the messenger sign-in with which `taproof login` creates the token.
+        Without `scopes` or `expires_at` (ms), it has those of the acting credential. `sign_in` is the messenger sign-in
+        with which `taproof login` creates the token. A call that raises creates no token.
 
         Raises:
             InsufficientScope: the acting credential lacks the scope `tokens`.
-            InvalidAccessToken, SignedOut: the acting credential has ended; no token is created.
-            AccessDenied: the sign-in was reported; no token is created.
+            InvalidAccessToken, SignedOut: the acting credential has ended.
+            AccessDenied: the sign-in was reported.
             InvalidRequest: the name is invalid, the expiry is not in the future, or the rights exceed those of `actor`.
             TooManyAccessTokens: the developer already has `ACCESS_TOKEN_LIMIT` unexpired tokens.
         """
@@ -211,7 +194,7 @@ class Developers:
         details = {"name": name, "preview": preview, "expires_at": until, "scopes": token.scopes}
         entry = audit_entry(actor, "access_token.created", now, self._entropy, subject=token.id, details=details)
         if not await self._storage.credentials.create_access_token(
-            token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, sign_in=sign_in, entry=entry
+            token, key_hash(plaintext), limit=self._token_limit, sign_in=sign_in, entry=entry
         ):
             raise TooManyAccessTokens
         return CreatedAccessToken(token, plaintext)
@@ -260,21 +243,15 @@ class Developers:
             raise InvalidRequest(
                 "created cannot be keep: the credential of this request was created with that token, and ends with it."
             )
-        now = self._clock()
+        entry = partial(audit_entry, actor, "access_token.revoked", self._clock(), self._entropy)
 
         def describe(ended: Sequence[EndedToken]) -> list[AuditEntry]:
-            return [
-                audit_entry(
-                    actor,
-                    "access_token.revoked",
-                    now,
-                    self._entropy,
-                    subject=each.id,
-                    details={"name": each.name, "preview": each.preview}
-                    | ({} if each.id == token_id else {"created_with": token_id}),
-                )
-                for each in ended
-            ]
+            entries = []
+            for each in ended:
+                details = {"name": each.name, "preview": each.preview}
+                with_parent = details if each.id == token_id else {**details, "created_with": token_id}
+                entries.append(entry(subject=each.id, details=with_parent))
+            return entries
 
         ended = await self._storage.credentials.delete_access_token(
             actor.developer.id, token_id, keep_created=keep_created, describe=describe
@@ -288,9 +265,8 @@ class Developers:
         own = actor.grant.access_token_id
         if own is None:
             return set()
-        parents = {
-            each.id: each.parent_id for each in await self._storage.credentials.list_access_tokens(actor.developer.id)
-        }
+        tokens = await self._storage.credentials.list_access_tokens(actor.developer.id)
+        parents = {each.id: each.parent_id for each in tokens}
         found: set[str] = set()
         above = parents.get(own)
         while above is not None and above not in found:
@@ -300,11 +276,7 @@ class Developers:
 
 
 def checked_email(email: str) -> str:
-    """Return an e-mail address without surrounding white space, as it is stored.
-
-    Raises:
-        InvalidRequest: `email` is not an e-mail address.
-    """
+    """Return an e-mail address without white space around it. Raise InvalidRequest if it is not an address."""
     email = email.strip()
     if len(email) > EMAIL_LIMIT or _EMAIL.fullmatch(email) is None:
         raise InvalidRequest("email must be an e-mail address, such as ada@example.com.")

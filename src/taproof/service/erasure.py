@@ -1,7 +1,5 @@
 """Erase one user's data: in a developer's projects at the developer's request, in all projects at the operator's.
 
-A developer erases data only in the projects in which their role permits it.
-
 This erases the user's sessions with name and phone number, webhook events and phone number requests, and the user's
 identity in the records of users per day. Anonymous counts are kept. A user who signs in again later counts as a new
 user.
@@ -32,13 +30,14 @@ class Erasure:
     sign-ins.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy, *, batch: int = BATCH) -> None:
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
+        self._batch = batch
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
-        """Erase the data about an account in this developer's projects; return False if there is none.
+        """Erase an account's data where the developer's role in the project permits it; return False if there is none.
 
         The audit log has an entry for each project in which something was erased, without the account's id, since the
         log is kept for a long time. A hash would not protect the id, which is short enough to find by trying all ids.
@@ -61,10 +60,8 @@ class Erasure:
     async def erase_everywhere(self, messenger_id: str, progress: Callable[[int], None]) -> int:
         """Erase an account's data in all projects, and the user's blocks; return the number of erased rows.
 
-        `progress` is called after each step with the number of rows erased so far.
-
-        Raises:
-            InvalidRequest: `messenger_id` is not a messenger account's id.
+        `progress` is called after each step with the number of rows erased so far. Raise InvalidRequest if
+        `messenger_id` is not a messenger account's id.
         """
         return await self._erase(messenger_id, None, progress, _Entries(None))
 
@@ -83,12 +80,12 @@ class Erasure:
         while found := await self._storage.erasure.find_project(messenger_id, developer_id, project_id):
             project_id = found
             while rows := await self._storage.erasure.erase_sessions(
-                messenger_id, project_id, developer_id, BATCH, describe=entries.describe
+                messenger_id, project_id, developer_id, self._batch, describe=entries.describe
             ):
                 entries.keep()
                 count(rows)
         while rows := await self._storage.erasure.erase_person(
-            messenger_id, developer_id, new_id("gone", self._entropy), BATCH, describe=entries.describe
+            messenger_id, developer_id, new_id("gone", self._entropy), self._batch, describe=entries.describe
         ):
             entries.keep()
             count(rows)
@@ -114,11 +111,7 @@ class _Entries:
 
 
 def checked_messenger_id(messenger_id: str) -> str:
-    """Return a messenger account's id unchanged.
-
-    Raises:
-        InvalidRequest: `messenger_id` is not an account's id.
-    """
+    """Return a messenger account's id unchanged. Raise InvalidRequest if it is malformed."""
     if not is_messenger_id(messenger_id):
         raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")
     return messenger_id

@@ -35,6 +35,7 @@ class Housekeeping:
         retention_days: the number of days for which sessions and finished webhook events are kept. The counts shown in
             analytics and projects are kept longer.
         audit_days: the number of days for which audit log entries are kept, to the end of the UTC day.
+        batch: the number of rows in one write.
     """
 
     def __init__(
@@ -46,41 +47,43 @@ class Housekeeping:
         retention_days: int,
         *,
         audit_days: int = 365,
+        batch: int = BATCH,
     ) -> None:
         self._storage = storage
         self._events = SessionEvents(encryptor, entropy)
         self._clock = clock
         self._retention_days = retention_days
         self._audit_days = audit_days
+        self._batch = batch
         self._prepared: int | None = None
 
     async def sweep(self) -> bool:
         """Do one batch of each task; return True if a batch was full, so that more work may remain."""
-        now = self._clock()
+        now, batch = self._clock(), self._batch
         today = day_number(now)
-        expired = await self._storage.sessions.expire_sessions(now, BATCH, self._events.expired)
+        expired = await self._storage.sessions.expire_sessions(now, batch, self._events.expired)
         full = [
-            expired >= BATCH,
-            await self._storage.projects.purge_deleted_projects(BATCH) > 0,
-            await self._storage.deliveries.end_deliveries(BATCH) > 0,
-            await self._storage.deliveries.purge_events(now - self._retention_days * DAY, BATCH) >= BATCH,
-            await self._storage.counts.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH)
-            >= BATCH,
-            await self._storage.bots.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
-            await self._storage.audit.purge_audit_entries((today - self._audit_days) * DAY, now, BATCH) >= BATCH,
-            await self._storage.credentials.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
+            expired >= batch,
+            await self._storage.projects.purge_deleted_projects(batch) > 0,
+            await self._storage.deliveries.end_deliveries(batch) > 0,
+            await self._storage.deliveries.purge_events(now - self._retention_days * DAY, batch) >= batch,
+            await self._storage.counts.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), batch)
+            >= batch,
+            await self._storage.bots.purge_updates(now - _UPDATES_KEPT, batch) >= batch,
+            await self._storage.audit.purge_audit_entries((today - self._audit_days) * DAY, now, batch) >= batch,
+            await self._storage.credentials.purge_console_access(now, now - IDLE_LIFETIME, batch) >= batch,
             # A contact answers only the latest request. When that request is purged, no earlier session may be pending.
-            await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
-            await self._storage.prompts.purge_prompts(now, BATCH) >= BATCH,
-            await self._storage.signing_keys.purge_signing_keys(now - HINTS_ACCEPTED_FOR, BATCH) >= BATCH,
-            await self._storage.authorizations.purge_authorizations(now - KEPT_AFTER, BATCH) >= BATCH,
-            await self._storage.authorizations.purge_pushed_requests(now, BATCH) >= BATCH,
-            await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
+            await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, batch) >= batch,
+            await self._storage.prompts.purge_prompts(now, batch) >= batch,
+            await self._storage.signing_keys.purge_signing_keys(now - HINTS_ACCEPTED_FOR, batch) >= batch,
+            await self._storage.authorizations.purge_authorizations(now - KEPT_AFTER, batch) >= batch,
+            await self._storage.authorizations.purge_pushed_requests(now, batch) >= batch,
+            await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, batch) >= batch,
         ]
         # Purge only after all expired sessions are counted: after a long downtime, pending sessions may be old enough
         # to be purged.
-        if expired < BATCH:
-            full.append(await self._storage.sessions.purge_sessions(today - self._retention_days, BATCH) >= BATCH)
+        if expired < batch:
+            full.append(await self._storage.sessions.purge_sessions(today - self._retention_days, batch) >= batch)
         # Prepare last: this may wait for the database's own maintenance, and the next days are already prepared.
         if self._prepared != today:
             await self._storage.sessions.prepare_days(today, today + _DAYS_AHEAD)

@@ -27,12 +27,9 @@ async def has_master_key(storage: Storage) -> bool:
 
 
 async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entropy) -> None:
-    """Bind the database to this master key on first use, and check the key from then on.
+    """Bind the database to this master key on first use, and raise MasterKeyWrong for another one from then on.
 
     With several keys, any of them may be the right one. `service/reencryption.py` re-encrypts the check value last.
-
-    Raises:
-        MasterKeyWrong: the database was created with another key.
     """
     check = await storage.metadata.claim_mark(KEY_MARK, encryptor.encrypt(KEY_MARK, KEY_MARK, entropy))
     try:
@@ -48,13 +45,7 @@ async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
 
 
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:
-    """Refuse a real database in sandbox mode and a sandbox's database in real mode.
-
-    This keeps simulated users out of a real database, and real users out of a sandbox.
-
-    Raises:
-        WrongMode: the database was first used in the other mode.
-    """
+    """Raise WrongMode for a database of the other mode, so that simulated and real users stay apart."""
     mode = b"sandbox" if sandbox else b"real"
     if await storage.metadata.claim_mark(MODE_MARK, mode) != mode:
         raise WrongMode(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from taproof.contract.account import Plan
+from taproof.contract.audit import AuditAction
 from taproof.core.accounts import Actor, AuditEntry, Developer, Invitation, InvitationOutcome
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
@@ -101,9 +102,7 @@ class Invitations:
         """Invite an existing developer to link a messenger account, which replaces the current one.
 
         The link lets its holder sign in as that developer, so only the operator or the service itself may create it.
-
-        Raises:
-            OwnerOnly: `actor` is neither the operator nor the service.
+        Others get OwnerOnly.
         """
         if actor.via not in {"command_line", "service"}:
             raise OwnerOnly(
@@ -113,11 +112,7 @@ class Invitations:
         return await self._create(invitation, dataclasses.replace(actor, developer=developer))
 
     async def read_invitation(self, code: str) -> Invitation:
-        """Return the invitation with this code.
-
-        Raises:
-            InvitationNotFound: the invitation is unknown, accepted, revoked or expired.
-        """
+        """Return the invitation with this code, or raise InvitationNotFound if it is not open."""
         found = None
         if is_key(code, "inv"):
             found = await self._storage.developers.read_invitation(key_hash(code), self._clock())
@@ -144,7 +139,7 @@ class Invitations:
             sign_in: the sign-in that `identity` confirmed.
 
         Raises:
-            AccessDenied: the sign-in was reported.
+            AccessDenied: the sign-in was reported; nothing is changed.
             InvitationNotFound, DeveloperExists, IdentityTaken, NotTheFirst, InvalidRequest: nothing is changed.
         """
         invitation = await self.read_invitation(code)
@@ -161,7 +156,9 @@ class Invitations:
                 messenger_name=name,
             )
         else:
-            invited = await self._invited(invitation)
+            invited = await self._storage.developers.read_developer(invitation.email)
+            if invited is None or invited.id != invitation.developer_id:
+                raise InvitationNotFound
             developer = dataclasses.replace(invited, messenger_id=identity.messenger_id, messenger_name=name)
         entry = self._acceptance(invitation, developer, now, address)
         outcome = await self._storage.developers.accept_invitation(
@@ -174,8 +171,7 @@ class Invitations:
     async def list_invitations(self, developer: Developer) -> list[Invitation]:
         """Return the open invitations, newest first, except those for a first developer.
 
-        Raises:
-            OwnerOnly: the developer is not an owner.
+        Raise OwnerOnly unless the developer is an owner.
         """
         _require_owner(developer)
         return await self._storage.developers.list_invitations(self._clock())
@@ -184,8 +180,7 @@ class Invitations:
         """Revoke an invitation.
 
         Raises:
-            OwnerOnly: `actor` is not an owner.
-            MessengerOnly: the rights of `actor` derive from an access token.
+            OwnerOnly, MessengerOnly: as for `invite_developer`.
             InvitationNotFound: there is no such invitation.
         """
         _require_owner(actor.developer)
@@ -221,44 +216,26 @@ class Invitations:
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:
-        """Store an invitation. Without an actor, no audit log entry is written, because no developer's log applies."""
+        """Store an invitation. Without an actor, no audit log entry is written."""
         code = new_key("inv", self._entropy)
         entry = None
         if actor is not None:
+            now = invitation.created_at
             details = {"email": invitation.email, "plan": invitation.plan, "is_owner": invitation.is_owner}
-            entry = audit_entry(
-                actor,
-                "developer.invited",
-                invitation.created_at,
-                self._entropy,
-                subject=invitation.id,
-                details=details,
-            )
+            entry = audit_entry(actor, "developer.invited", now, self._entropy, subject=invitation.id, details=details)
         await self._storage.developers.create_invitation(invitation, key_hash(code), entry=entry)
         return CreatedInvitation(invitation, code)
 
-    async def _invited(self, invitation: Invitation) -> Developer:
-        """Return the developer to whom an invitation links a messenger account."""
-        developer = await self._storage.developers.read_developer(invitation.email)
-        if developer is None or developer.id != invitation.developer_id:
-            raise InvitationNotFound
-        return developer
-
     def _acceptance(self, invitation: Invitation, developer: Developer, now: int, address: str) -> AuditEntry:
         actor = Actor(developer, "invitation", invitation.id, address)
-        messenger = {"messenger_id": developer.messenger_id, "messenger_name": developer.messenger_name}
-        if invitation.developer_id is not None:
-            return audit_entry(
-                actor, "developer.identity_bound", now, self._entropy, subject=developer.id, details=messenger
-            )
-        details = {
-            "email": developer.email,
-            "plan": developer.plan,
-            "is_owner": developer.is_owner,
-            "invited_by": invitation.invited_by,
-            **messenger,
-        }
-        return audit_entry(actor, "developer.created", now, self._entropy, subject=developer.id, details=details)
+        action: AuditAction = "developer.identity_bound"
+        details: dict[str, object] = {}
+        if invitation.developer_id is None:
+            action = "developer.created"
+            details = {"email": developer.email, "plan": developer.plan, "is_owner": developer.is_owner}
+            details["invited_by"] = invitation.invited_by
+        details |= {"messenger_id": developer.messenger_id, "messenger_name": developer.messenger_name}
+        return audit_entry(actor, action, now, self._entropy, subject=developer.id, details=details)
 
 
 def _require_owner(developer: Developer) -> None:

@@ -49,7 +49,6 @@ _NOT_IN_USERNAMES: Final = re.compile(r"[^a-z0-9]")
 _REFUSALS: Final = (
     *(BotTaken, BotTokenRefused, DecryptionFailed, InsufficientRole, InvalidRequest, ProjectNotFound, RateLimited),
 )
-
 _log = structlog.get_logger(__name__)
 
 
@@ -91,24 +90,16 @@ class ManagedBots:
         manager = self._find_manager() if messenger_id is not None and may_write else None
         if manager is None or messenger_id is None:
             return None
-        username = _suggested_username(
-            self._encryptor.derive_all(_PURPOSE)[0], project, messenger_id, self._clock() // SLOT
-        )
+        username = _suggested_username(self._encryptor.derive(_PURPOSE), project, messenger_id, self._clock() // SLOT)
         name = quote(visible_name(project.name)[:NAME_LIMIT], safe="")
         return f"{self._link_base}{manager}/{username}?name={name}"
 
     async def adopt_bot(self, creator_id: str, account: BotAccount, fetch_token: Callable[[], Awaitable[str]]) -> bool:
         """Give a project the bot that was suggested for it, or the new token of a bot that it has already.
 
-        Repeating a call changes nothing.
-
-        Args:
-            creator_id: the messenger account that created the bot, or owns it now.
-            account: the bot.
-            fetch_token: returns its token. It is called only if a project may get the bot.
-
-        Returns:
-            Whether a project was changed.
+        `creator_id` is the messenger account that created the bot, or owns it now. `fetch_token` returns the token, and
+        is called only if a project may get the bot. Repeating a call changes nothing. Return whether a project was
+        changed.
 
         Raises:
             MessengerUnavailable: the token could not be checked; nothing was changed.

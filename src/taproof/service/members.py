@@ -55,11 +55,10 @@ class Members:
 
     A method that takes a project id raises InvalidRequest if the id is malformed, ProjectNotFound if the developer has
     no such project, and InsufficientRole if their role does not permit the call. The changes need the scope `tokens`,
-    because they give and end rights. A call that raises changes nothing.
+    because they give and end rights. A call that raises changes nothing. Links begin with `base_url`.
     """
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy, *, base_url: str) -> None:
-        """Begin the links of invitations with `base_url`."""
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
@@ -71,12 +70,7 @@ class Members:
             return await self._storage.members.list_members(project_id)
 
     async def update_role(self, actor: Actor, project_id: str, member_id: str, role: Role) -> Member:
-        """Give a member another role, and return the member.
-
-        Raises:
-            MemberNotFound: the project has no such member.
-            LastOwner: the member is the only owner.
-        """
+        """Give a member another role, and return the member. Raise MemberNotFound, or LastOwner for the only owner."""
         actor.grant.require("tokens")
         await read_project_for(self._storage, actor.developer, project_id, "members")
         before = await self._member(project_id, member_id)
@@ -88,12 +82,7 @@ class Members:
         return replace(before, role=role)
 
     async def delete_member(self, actor: Actor, project_id: str, member_id: str) -> None:
-        """Remove a member. Each member may remove themselves.
-
-        Raises:
-            MemberNotFound: the project has no such member.
-            LastOwner: the member is the only owner.
-        """
+        """Remove a member; each may remove themselves. Raise MemberNotFound, or LastOwner for the only owner."""
         actor.grant.require("tokens")
         project = await read_project_for(self._storage, actor.developer, project_id)
         if member_id != actor.developer.id and project.role is not None:
@@ -105,11 +94,7 @@ class Members:
             raise MemberNotFound
 
     async def invite_member(self, actor: Actor, project_id: str, role: Role) -> CreatedMemberInvitation:
-        """Create an invitation for one more member.
-
-        Raises:
-            TooManyMembers: the project has `MEMBER_LIMIT` open invitations.
-        """
+        """Create an invitation for one more member. Raise TooManyMembers at `MEMBER_LIMIT` open invitations."""
         actor.grant.require("tokens")
         await read_project_for(self._storage, actor.developer, project_id, "members")
         now, grant = self._clock(), actor.grant
@@ -137,11 +122,7 @@ class Members:
             return await self._storage.members.list_member_invitations(project_id, self._clock())
 
     async def delete_invitation(self, actor: Actor, project_id: str, invitation_id: str) -> None:
-        """Revoke an invitation.
-
-        Raises:
-            InvitationNotFound: the project has no such invitation.
-        """
+        """Revoke an invitation. Raise InvitationNotFound if the project has no such invitation."""
         actor.grant.require("tokens")
         await read_project_for(self._storage, actor.developer, project_id, "members")
         entry = self._entry(actor, "member.invitation_revoked", project_id, invitation_id, {})
@@ -151,11 +132,7 @@ class Members:
             raise InvitationNotFound("There is no such invitation: it was used, was revoked or has expired.")
 
     async def read_invitation(self, code: str) -> tuple[MemberInvitation, str]:
-        """Return the invitation with this code, and the name of its project.
-
-        Raises:
-            InvitationNotFound: the invitation is unknown, used, revoked or expired.
-        """
+        """Return the open invitation with this code and the name of its project, or raise InvitationNotFound."""
         found = None
         if is_key(code, "join"):
             found = await self._storage.members.read_member_invitation(key_hash(code), self._clock())

@@ -1,7 +1,4 @@
-"""Cursors: the position at which a page of a newest-first list ended, as text that the client sends back.
-
-Source: contract.md, Developer endpoints.
-"""
+"""Cursors: the position at which a page of a newest-first list ended, as text that the client sends back."""
 
 import base64
 import binascii
@@ -22,8 +19,7 @@ def write_cursor(created_at: int, item_id: str) -> str:
 def read_cursor(cursor: str, prefix: str) -> PageCursor:
     """Return the position that `cursor` encodes. `prefix` is the prefix of the items' ids, such as "sess".
 
-    Raises:
-        InvalidRequest: `cursor` is not the cursor of a page of such items.
+    Raise InvalidRequest if `cursor` is not that of a page of such items.
     """
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")

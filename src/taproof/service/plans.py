@@ -58,8 +58,7 @@ class Plans:
     async def update_plan(self, developer: Developer, plan: Plan) -> bool:
         """Move a developer to another plan on behalf of the operator; False if they are already on it.
 
-        With "free", their projects stop collecting phone numbers immediately. Projects over the new plan's limit are
-        kept.
+        With "free", their projects stop collecting phone numbers immediately. Projects over the limit are kept.
         """
         details = {"plan": plan, "before": developer.plan}
         actor = Actor(developer, "command_line")

@@ -67,11 +67,7 @@ async def member_project_ids(storage: Storage, developer: Developer, project_id:
 async def reading_project(
     storage: Storage, developer: Developer, project_id: str, action: ProjectAction = "read"
 ) -> AsyncIterator[Project]:
-    """Yield the project as `read_project_for` returns it, and check the role again at the end of the `with` block.
-
-    Raises:
-        InvalidRequest, ProjectNotFound, InsufficientRole: as for `read_project_for`.
-    """
+    """Yield the project as `read_project_for` returns it, and check the role again at the end of the `with` block."""
     yield await read_project_for(storage, developer, project_id, action)
     await read_project_for(storage, developer, project_id, action)
 
@@ -81,10 +77,7 @@ async def read_in_projects(
 ) -> Found:
     """Return what `read` finds in all projects of a developer, or only in `project_id`.
 
-    It reads again if the developer was removed from one of them meanwhile.
-
-    Raises:
-        InvalidRequest, ProjectNotFound: as for `member_project_ids`.
+    It reads again if the developer was removed from one of them meanwhile. It raises as `member_project_ids` does.
     """
     while True:
         project_ids = await member_project_ids(storage, developer, project_id)
@@ -94,11 +87,7 @@ async def read_in_projects(
 
 
 async def require_writer(storage: Storage, developer: Developer) -> None:
-    """Refuse a developer who may not change any of their projects.
-
-    Raises:
-        InsufficientRole: the developer is only a viewer of their projects.
-    """
+    """Raise InsufficientRole for a developer who is only a viewer of their projects."""
     roles = await storage.members.read_roles(developer.id)
     if roles:
         require_action(min(roles, key=ROLES.index), "write")

@@ -21,12 +21,9 @@ from taproof.core.webhook_url import url_origin, webhook_url_problem
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SettingsRules:
-    """Checks settings before they are stored.
+    """Checks settings before they are stored, with the addresses and ports allowed in webhook URLs.
 
-    Args:
-        address_rules: the addresses allowed in webhook URLs.
-        webhook_ports: the ports allowed in webhook URLs.
-        allow_loopback_http: accept http:// webhook and logo URLs to a loopback address, as the sandbox does.
+    `allow_loopback_http`: accept http:// webhook and logo URLs to a loopback address, as the sandbox does.
     """
 
     address_rules: AddressRules
@@ -34,11 +31,7 @@ class SettingsRules:
     allow_loopback_http: bool
 
     def checked(self, plan: Plan | None, changes: ProjectChanges) -> ProjectChanges:
-        """Return changes as they will be stored.
-
-        Raises:
-            InvalidRequest: a field is invalid; the error's sentence names it.
-        """
+        """Return changes as they will be stored. Raise InvalidRequest with a sentence that names the invalid field."""
         name = None if changes.name is None else changes.name.strip()
         if name is not None and (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")

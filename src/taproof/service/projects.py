@@ -22,14 +22,7 @@ from taproof.core.errors import (
     RotationUnderWay,
     TooManyProjects,
 )
-from taproof.core.identifiers import (
-    is_key,
-    key_hash,
-    key_preview,
-    new_id,
-    new_key,
-    new_webhook_secret,
-)
+from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key, new_webhook_secret
 from taproof.core.project_bots import BotChange, CheckedBot, ProjectBot, RemovedBot
 from taproof.core.projects import PROJECT_DEFAULTS, NamedProject, Project, ProjectChanges
 from taproof.core.proof import signing_secrets
@@ -37,10 +30,7 @@ from taproof.core.return_url import NO_RETURN_PAGE, lacks_return_page
 from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import as_seen, read_project_for
-from taproof.service.project_settings import (
-    SettingsRules,
-    audit_details,
-)
+from taproof.service.project_settings import SettingsRules, audit_details
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
@@ -100,22 +90,12 @@ class Projects:
         self._limits = limits or {}
 
     def check_new(self, actor: Actor, wanted: ProjectChanges) -> None:
-        """Validate the fields of a new project without creating it.
-
-        Raises:
-            InsufficientScope: the acting credential may only read.
-            InvalidRequest: a field is invalid; the error's sentence names it.
-        """
+        """Validate the fields of a new project without creating it: see `create_project`."""
         actor.grant.require("write")
         self._rules.checked(actor.developer.plan, wanted)
 
     async def check_changes(self, actor: Actor, project_id: str, changes: ProjectChanges) -> ProjectChanges:
-        """Validate changes of a project, and return them as they will be stored.
-
-        Raises:
-            InsufficientScope: the acting credential may only read.
-            InvalidRequest: a field is invalid; the error's sentence names it.
-        """
+        """Validate changes of a project, and return them as they will be stored: see `update_project`."""
         actor.grant.require("write")
         project = await read_project_for(self._storage, actor.developer, project_id, "write")
         return self._rules.checked(project.plan, changes)
@@ -164,10 +144,7 @@ class Projects:
         return list(map(as_seen, await self._storage.projects.list_projects(developer.id)))
 
     async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
-        """Yield a developer's projects, oldest first. Read a few at a time, so that other requests need not wait.
-
-        A project that is deleted meanwhile is omitted.
-        """
+        """Yield a developer's projects, oldest first, reading a few at a time. Deleted ones are omitted."""
         ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
         for start in range(0, len(ids), _READ_AT_ONCE):
             for project in await self._storage.projects.read_projects(developer.id, ids[start : start + _READ_AT_ONCE]):
@@ -229,24 +206,17 @@ class Projects:
         await read_project_for(self._storage, actor.developer, project_id, "secrets")
         secrets = self._new_secrets()
         entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
-        if not await self._storage.projects.regenerate_secrets(
-            actor.developer.id,
-            project_id,
-            key_hash(secrets.secret_key),
-            key_preview(secrets.secret_key),
-            self._encrypt(secrets.webhook_secret, project_id),
-            entry=entry,
-        ):
+        key, preview = key_hash(secrets.secret_key), key_preview(secrets.secret_key)
+        encrypted, member = self._encrypt(secrets.webhook_secret, project_id), (actor.developer.id, project_id)
+        if not await self._storage.projects.regenerate_secrets(*member, key, preview, encrypted, entry=entry):
             raise ProjectNotFound
         return secrets
 
     async def read_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
         """Return the webhook secret in plaintext and, during a rotation, the next one.
 
-        The audit log does not record this call, because an application may read the secret at each sign-in.
-
-        Raises:
-            InsufficientScope: the acting credential may only read. The secret can be used to sign proofs.
+        It can be used to sign proofs, so this needs the scope `write`. The audit log does not record this call, because
+        an application may read the secret at each sign-in.
         """
         actor.grant.require("write")
         project = await read_project_for(self._storage, actor.developer, project_id, "secrets")
@@ -282,20 +252,15 @@ class Projects:
         until = now + overlap_hours * HOUR
         details = {"overlap_hours": overlap_hours}
         entry = audit_entry(actor, "webhook_secret.rotated", now, self._entropy, subject=project_id, details=details)
-        rotated = await self._storage.projects.rotate_webhook_secret(
-            actor.developer.id, project_id, encrypted, now, until, entry=entry
-        )
+        member = (actor.developer.id, project_id)
+        rotated = await self._storage.projects.rotate_webhook_secret(*member, encrypted, now, until, entry=entry)
         rotation = await self.read_webhook_secret(actor, project_id)
         if not rotated:
             raise _under_way(rotation)
         return rotation
 
     async def promote_webhook_secret(self, actor: Actor, project_id: str) -> str:
-        """End a rotation immediately: replace the current webhook secret with the next one, and return it.
-
-        Raises:
-            NoRotation: there is no next webhook secret.
-        """
+        """Replace the webhook secret with the next one now, and return it. Raise NoRotation if there is none."""
         await read_project_for(self._storage, actor.developer, project_id, "secrets")
         now = self._clock()
         entry = audit_entry(actor, "webhook_secret.promoted", now, self._entropy, subject=project_id)

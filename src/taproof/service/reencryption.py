@@ -22,7 +22,7 @@ PAGE: Final = 500
 """The number of rows read at a time."""
 BATCH: Final = 100
 """The number of values replaced in one write. On SQLite, a write blocks other writers for a few milliseconds."""
-_PAUSE: Final = 0.02
+PAUSE: Final = 0.02
 """Seconds between two writes. This is several times as long as the service's own writes wait for the lock, so they have
 priority."""
 PASSES: Final = 5
@@ -47,11 +47,9 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
 
 @dataclass(slots=True)
 class Reencrypted:
-    """The progress so far.
+    """The progress so far. The latest walk found `left` values under a key other than the first.
 
-    `left`: the number of values that the latest walk found under a key other than the first, before replacing them.
-    `unreadable`: the number of values that the latest walk could not decrypt: encrypted under an unknown key, moved or
-    altered.
+    It could not decrypt those in `unreadable`: encrypted under an unknown key, moved or altered.
     """
 
     reencrypted: int = 0
@@ -60,11 +58,14 @@ class Reencrypted:
 
 
 class Reencryptor:
-    """Re-encrypts all values under the first master key.
+    """Re-encrypts all values under the first master key of the encryptor, in batches.
 
     Args:
         encryptor: has the new key first.
         on_progress: called after each write with the number of values re-encrypted so far.
+        page: the number of rows read at a time.
+        batch: the number of values replaced in one write.
+        pause: the seconds between two writes.
     """
 
     def __init__(
@@ -74,11 +75,17 @@ class Reencryptor:
         entropy: Entropy,
         *,
         on_progress: Callable[[int], None],
+        page: int = PAGE,
+        batch: int = BATCH,
+        pause: float = PAUSE,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._entropy = entropy
         self._on_progress = on_progress
+        self._page = page
+        self._batch = batch
+        self._pause = pause
         self._done = Reencrypted()
 
     async def reencrypt(self, settle: Callable[[], Awaitable[None]]) -> Reencrypted:
@@ -99,18 +106,18 @@ class Reencryptor:
         return self._done
 
     async def _walk(self, kind: EncryptedKind) -> None:
-        page = await self._storage.encrypted_values.list_encrypted_values(kind, None, PAGE)
+        page = await self._storage.encrypted_values.list_encrypted_values(kind, None, self._page)
         while True:
             replacements = [each for row in page.rows if (each := self._reencrypted(kind, row)) is not None]
             self._done.left += len(replacements)
-            for first in range(0, len(replacements), BATCH):
-                batch = replacements[first : first + BATCH]
+            for first in range(0, len(replacements), self._batch):
+                batch = replacements[first : first + self._batch]
                 self._done.reencrypted += await self._storage.encrypted_values.replace_encrypted_values(kind, batch)
                 self._on_progress(self._done.reencrypted)
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(self._pause)
             if page.after is None:
                 return
-            page = await self._storage.encrypted_values.list_encrypted_values(kind, page.after, PAGE)
+            page = await self._storage.encrypted_values.list_encrypted_values(kind, page.after, self._page)
 
     def _reencrypted(self, kind: EncryptedKind, row: EncryptedRow) -> Replacement | None:
         """Return the replacement of a value; None if the value needs none or cannot be decrypted."""

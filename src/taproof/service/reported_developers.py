@@ -33,11 +33,8 @@ class ReportedDevelopers:
     async def end_access(self, session: Session, messenger_id: str) -> bool | None:
         """End all rights that derive from a reported sign-in, and sign its developer out of the console everywhere.
 
-        Repeating an interrupted call completes it.
-
-        Returns:
-            True if the account is linked to a developer, False if not. None if the session does not belong to the
-            service's own projects, or was never confirmed.
+        Repeating an interrupted call completes it. Return whether the account is linked to a developer; None if the
+        session does not belong to the service's own projects, or was never confirmed.
         """
         if session.confirmed_at is None:
             return None

@@ -73,11 +73,7 @@ def assemble(
     new_bot_link_base: str,
     base_url: str,
 ) -> UseCases:
-    """Return all use cases: the given ones, which depend on settings, and those that are made of them.
-
-    `post`, `event_recorded`, `find_manager`, `new_bot_link_base` and `base_url` are as in `Deliveries`, `ManagedBots`
-    and `Members`.
-    """
+    """Return all use cases: the given ones, which depend on settings, and those that are made of them."""
     return UseCases(
         sign_in_sessions=sign_in_sessions,
         waiting=waiting,

@@ -33,13 +33,7 @@ class RecentSignIn:
 
 
 class UserControl:
-    """Answers users' requests to a bot. No user can see or change the data of another user.
-
-    `bot_id` is the bot that the user is talking to.
-
-    Args:
-        decisions: receives the reports.
-    """
+    """Answers users' requests to the bot `bot_id`. No user can see or change the data of another user."""
 
     def __init__(self, storage: Storage, decisions: Decisions, clock: Clock) -> None:
         self._storage = storage

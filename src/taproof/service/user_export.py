@@ -12,6 +12,7 @@ can thus tell a complete export.
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -47,11 +48,11 @@ _Items = AsyncIterator[Iterable[dict[str, Any]]]
 
 
 class UserExports:
-    """Exports users' data."""
+    """Exports users' data; `step` is the number of rows of a list that one step reads."""
 
-    def __init__(self, storage: Storage, encryptor: Encryptor, clock: Clock) -> None:
+    def __init__(self, storage: Storage, encryptor: Encryptor, clock: Clock, *, step: int = STEP) -> None:
+        self._export = partial(_Export, storage, encryptor, step)
         self._storage = storage
-        self._encryptor = encryptor
         self._clock = clock
 
     async def export_user(self, developer: Developer, messenger_id: str) -> Texts:
@@ -63,15 +64,11 @@ class UserExports:
         """
         checked_messenger_id(messenger_id)
         await require_writer(self._storage, developer)
-        return _Export(self._storage, self._encryptor, messenger_id, developer.id).texts(self._clock())
+        return self._export(messenger_id, developer.id).texts(self._clock())
 
     def export_everywhere(self, messenger_id: str) -> Texts:
-        """Return all data about an account that `Erasure.erase_everywhere` would erase.
-
-        Raises:
-            InvalidRequest: `messenger_id` is not a messenger account's id.
-        """
-        return _Export(self._storage, self._encryptor, checked_messenger_id(messenger_id), None).texts(self._clock())
+        """Return all data about an account that `Erasure.erase_everywhere` would erase, or raise InvalidRequest."""
+        return self._export(checked_messenger_id(messenger_id), None).texts(self._clock())
 
 
 @dataclass(slots=True)
@@ -80,6 +77,7 @@ class _Export:
 
     storage: Storage
     encryptor: Encryptor
+    step: int
     messenger_id: str
     developer_id: str | None
     last_key: SessionKey | None = None
@@ -123,22 +121,19 @@ class _Export:
         while found := await erasure.find_project(self.messenger_id, self.developer_id, project_id):
             project_id, key = found, FIRST_KEY
             while True:
-                rows = await erasure.export_sessions(self.messenger_id, project_id, self.developer_id, key, STEP)
+                rows = await erasure.export_sessions(self.messenger_id, project_id, self.developer_id, key, self.step)
                 await self._require_kept()
                 if sessions := rows["sessions"]:
                     self.last_key = key = _key(sessions[-1])
                     yield self._shown_sessions(rows)
-                if len(sessions) < STEP:
+                if len(sessions) < self.step:
                     break
 
     async def _require_kept(self) -> None:
-        """Refuse to go on if the session that was read last is gone, after each further read.
+        """Raise ErasedMeanwhile if the session that was read last is gone, after each further read.
 
         An erasure erases in the order in which an export reads. So if it has erased a session before the export read
         it, the one that was read before it is gone too.
-
-        Raises:
-            ErasedMeanwhile: it is gone.
         """
         key = self.last_key
         if key is not None and not await self.storage.erasure.is_kept(self.messenger_id, key):
@@ -146,7 +141,7 @@ class _Export:
 
     async def _days(self) -> _Items:
         after = FIRST_DAY
-        while rows := await self.storage.erasure.export_days(self.messenger_id, self.developer_id, after, STEP):
+        while rows := await self.storage.erasure.export_days(self.messenger_id, self.developer_id, after, self.step):
             yield map(_shown, rows)
             after = DaysCursor(*(rows[-1][column] for column in ("developer_id", "day", "project_id")))
 
@@ -155,7 +150,7 @@ class _Export:
 
     async def _rest(self, table: UserTable) -> _Items:
         after: Row | None = None
-        while rows := await self.storage.erasure.export_rest(self.messenger_id, table, after, STEP):
+        while rows := await self.storage.erasure.export_rest(self.messenger_id, table, after, self.step):
             yield map(_shown, rows)
             after = rows[-1]
 

@@ -33,16 +33,8 @@ class Users:
             ProjectNotFound: this developer has no such project.
         """
         async with reading_project(self._storage, developer, project_id):
-            return await self.list_users_of(project_id, limit=limit, cursor=cursor)
-
-    async def list_users_of(self, project_id: str, *, limit: int, cursor: str | None) -> UserPage:
-        """Return a page of at most `limit` users of any project, for the operator.
-
-        Raises:
-            InvalidRequest: the cursor is malformed.
-        """
-        before = None if cursor is None else _read_cursor(cursor)
-        found = await self._storage.users.list_users(project_id, before, limit + 1)
+            before = None if cursor is None else _read_cursor(cursor)
+            found = await self._storage.users.list_users(project_id, before, limit + 1)
         page = found[:limit]
         last = page[-1] if len(found) > limit else None
         return UserPage(page, None if last is None else write_cursor(last.last_at, f"user_{last.messenger_id}"))

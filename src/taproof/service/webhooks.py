@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.audit import AuditAction
 from taproof.contract.delivery import AttemptError, DeliveryState
 from taproof.contract.project import TurnOffReason
 from taproof.core.clock import DAY, SECOND, Clock
@@ -54,7 +55,7 @@ class SignedRequest:
 class WebhookResponse:
     """The result of a post: the receiver's status and the beginning of its body, or the reason for no response.
 
-    `duration` is in ms and includes the DNS lookup. `retry_after` contains the values of the header Retry-After, if the
+    `duration` is in ms and includes the DNS lookup. `retry_after` has the values of the header Retry-After, if the
     status is one of `RETRY_AFTER_STATUSES`.
     """
 
@@ -71,17 +72,12 @@ class WebhookResponse:
 
 
 def request_headers(user_agent: str) -> dict[str, str]:
-    """Return the headers of every event beside its signatures.
+    """Return the headers of every event beside its signatures. Firewalls refuse requests without `Accept`.
 
-    Firewalls refuse requests without `Accept`. Responses are not decompressed, because a few bytes could expand to
-    gigabytes.
+    Responses are not decompressed, because a few bytes could expand to gigabytes.
     """
-    return {
-        "Accept": "*/*",
-        "Accept-Encoding": "identity",
-        "Content-Type": "application/json",
-        "User-Agent": user_agent,
-    }
+    headers = {"Accept": "*/*", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+    return headers | {"User-Agent": user_agent}
 
 
 class Webhooks:
@@ -134,11 +130,7 @@ class Webhooks:
         return max(0, self._clock() - event.created_at) / SECOND
 
     def sign_delivery(self, delivery: Delivery) -> SignedRequest:
-        """Decrypt the body of a delivery's event and sign exactly those bytes.
-
-        Raises:
-            DecryptionFailed: the stored body or secret was altered.
-        """
+        """Return the signed request of a delivery: see `sign_event`."""
         return self.sign_event(delivery.event, delivery.webhook_url, delivery.webhook_secrets)
 
     def sign_event(
@@ -168,9 +160,8 @@ class Webhooks:
         """Return the attempt that has just ended with `answer`, as it will be stored."""
         encrypted = None
         if answer.body:
-            encrypted = self._encryptor.encrypt(
-                _kept_answer(answer.body), answer_associated_data(event_id, number), self._entropy
-            )
+            bound = answer_associated_data(event_id, number)
+            encrypted = self._encryptor.encrypt(_kept_answer(answer.body), bound, self._entropy)
         return Attempt(number, self._clock() - answer.duration, answer.duration, answer.status, answer.error, encrypted)
 
     async def finish_attempt(self, delivery: Delivery, answer: WebhookResponse) -> AttemptOutcome:
@@ -200,26 +191,16 @@ class Webhooks:
             return "skipped" if answer.error == "circuit_open" else "retried"
         reason: TurnOffReason = "gone" if gone else "failing"
         before = None if gone else now - FAILING_LIMIT
-        url = delivery.webhook_url
-        entry = service_entry(
-            delivery.developer_id,
-            "webhook.turned_off",
-            now,
-            self._entropy,
-            subject=event.project_id,
-            details={"reason": reason, "host": urlsplit(url).hostname},
-        )
-        is_off = await self._storage.deliveries.turn_off_webhook(
-            event.project_id, url, reason, now, before, entry=entry
-        )
+        project_id, url = event.project_id, delivery.webhook_url
+        details = {"reason": reason, "host": urlsplit(url).hostname}
+        action: AuditAction = "webhook.turned_off"
+        entry = service_entry(delivery.developer_id, action, now, self._entropy, subject=project_id, details=details)
+        is_off = await self._storage.deliveries.turn_off_webhook(project_id, url, reason, now, before, entry=entry)
         return "turned_off" if is_off else "dead"
 
 
 def _kept_answer(body: bytes) -> str:
-    """Return the beginning of a response's body as it will be stored, without anything that may be a session token.
-
-    Masking happens only in this function. A stored response is shown unchanged.
-    """
+    """Return the beginning of a response's body as it will be stored, without anything that may be a session token."""
     text = body[:ANSWER_KEPT].decode(errors="replace")
     if len(body) >= ANSWER_KEPT:
         text = _LIKE_HALF_A_TOKEN.sub("…", text)

@@ -20,14 +20,11 @@ FLUSH_SECONDS: Final = 2.0
 
 @asynccontextmanager
 async def open_tracer() -> AsyncIterator[Tracer]:
-    """Yield a tracer whose spans are exported.
+    """Yield a tracer whose spans are exported. Raise ValueError if an OTEL_ variable is invalid.
 
     A thread exports them in batches, from a queue of limited length (OTEL_BSP_MAX_QUEUE_SIZE). If the receiver is slow
     or away, spans are dropped, and nothing waits. No provider is installed globally, so libraries record no spans of
     their own, with URLs and texts of errors.
-
-    Raises:
-        ValueError: an OTEL_ variable is invalid.
     """
     logging.getLogger("opentelemetry.util.re").addFilter(_hide_header)
     logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter").addFilter(_name_errors)

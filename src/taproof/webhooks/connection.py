@@ -1,7 +1,6 @@
 """One connection to a receiver that can be hostile: it sends a request and reads the answer, within limits.
 
-It accepts every form of an answer that curl accepts (maintainers/decisions/0009): a developer does not
-choose how the receiver's server or gateway writes a status line, headers and chunks. A body must be complete, as with
+It accepts every form of an answer that curl accepts (maintainers/decisions/0009). A body must be complete, as with
 curl, but is neither decompressed nor interpreted.
 """
 

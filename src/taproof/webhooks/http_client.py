@@ -27,7 +27,7 @@ from taproof.sdk.http_request import client_context
 from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, WebhookResponse
 from taproof.webhooks.connection import ReceiverAnswer, ReceiverConnection, Refused
 
-_LOOKUP: Final = 6.0
+LOOKUP_TIMEOUT: Final = 6.0
 """The time limit of a name lookup in seconds. It is less than `SEND_TIMEOUT`, so that a slow lookup is reported as
 such."""
 _ADDRESSES_EACH: Final = 4
@@ -44,11 +44,18 @@ class _Destinations:
     """The allowed destinations of connections."""
 
     def __init__(
-        self, rules: AddressRules, ports: Container[int], resolver: AbstractResolver, *, any_own_port: bool
+        self,
+        rules: AddressRules,
+        ports: Container[int],
+        resolver: AbstractResolver,
+        lookup_timeout: float,
+        *,
+        any_own_port: bool,
     ) -> None:
         self._rules = rules
         self._ports = ports
         self._resolver = resolver
+        self._lookup_timeout = lookup_timeout
         self._any_own_port = any_own_port
 
     def allows_port(self, host: str, port: int) -> bool:
@@ -59,7 +66,7 @@ class _Destinations:
         if is_ip_address(host):
             return addr_to_addr_infos((host, port)) or []
         try:
-            async with asyncio.timeout(_LOOKUP):
+            async with asyncio.timeout(self._lookup_timeout):
                 # Several trailing dots are one, for a name that is complete.
                 name = f"{host.rstrip('.')}." if host.endswith("..") else host
                 found = [each["host"] for each in await self._resolver.resolve(name, port, socket.AF_UNSPEC)]
@@ -91,7 +98,7 @@ class _Destinations:
 class _IdleConnections:
     """Open connections that carry no request, by the URL that they were used for.
 
-    URLs never share a connection, so the answers of one developer's receiver cannot be taken for those of another's.
+    URLs share no connection, so the answers of one developer's receiver cannot be taken for those of another's.
     """
 
     def __init__(self) -> None:
@@ -210,6 +217,7 @@ async def open_webhook_client(
     allow_http: bool = False,
     resolver: AbstractResolver | None = None,
     timeout: float = SEND_TIMEOUT,  # noqa: ASYNC109 — the timeout of each post, not of this function.
+    lookup_timeout: float = LOOKUP_TIMEOUT,
 ) -> AsyncIterator[WebhookClient]:
     """Yield a client that reuses connections. It never uses a proxy.
 
@@ -219,13 +227,14 @@ async def open_webhook_client(
         allow_http: also allow http://, and any port on this machine's loopback addresses, as the sandbox does.
         resolver: used instead of the system's name servers; the caller must close it.
         timeout: seconds for one whole post: resolving, connecting, sending and reading.
+        lookup_timeout: seconds for the name lookup.
     """
     # Loading the system's certificates takes 50 ms.
     context = await asyncio.to_thread(client_context)
     context.set_alpn_protocols(["http/1.1"])
     # c-ares needs only one thread for all lookups, even slow ones.
     lookup = resolver or AsyncResolver(timeout=1.5, tries=2)
-    destinations = _Destinations(rules, ports, lookup, any_own_port=allow_http)
+    destinations = _Destinations(rules, ports, lookup, lookup_timeout, any_own_port=allow_http)
     idle = _IdleConnections()
     try:
         yield WebhookClient(destinations, context, idle, timeout, allow_http=allow_http)

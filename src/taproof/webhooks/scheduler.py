@@ -25,20 +25,30 @@ from typing import Final, NamedTuple
 
 from taproof.core.deliveries import Delivery
 
-POSTS: Final = 1_000
-UNPROVEN_POSTS: Final = 800
 FIRST_LIMIT: Final = 2
 HIGHEST_LIMIT: Final = 32
 FAILURES_TO_OPEN: Final = 10
 OPEN_SECONDS: Final = 30.0
 LONGEST_OPEN_SECONDS: Final = 300.0
-IDLE_KEPT: Final = 10_000
-"""The maximum number of remembered idle endpoints; the least recently used are dropped first. Healthy endpoints are not
-dropped earlier, because they would have to share the places of unproven endpoints again."""
-WAITING: Final = 5_000
-"""The number of waiting events at which this process stops claiming more, to limit memory."""
-UNPROVEN_WAITING: Final = 2_000
-"""The number of waiting events for unproven endpoints at which only events for proven endpoints are accepted."""
+
+
+class Limits(NamedTuple):
+    """The limits of one process."""
+
+    posts: int = 1_000
+    unproven_posts: int = 800
+    endpoint_posts: int = HIGHEST_LIMIT
+    failures_to_open: int = FAILURES_TO_OPEN
+    waiting: int = 5_000
+    """The number of waiting events at which this process stops claiming more, to limit memory."""
+    unproven_waiting: int = 2_000
+    """The number of waiting events for unproven endpoints at which only events for proven endpoints are accepted."""
+    idle_kept: int = 10_000
+    """The maximum number of remembered idle endpoints; the least recently used are dropped first. Healthy endpoints are
+    not dropped earlier, because they would have to share the places of unproven endpoints again."""
+
+
+LIMITS: Final = Limits()
 
 
 def _share(free: int) -> int:
@@ -106,17 +116,15 @@ class Turn(NamedTuple):
 
 
 class Scheduler:
-    """The waiting events, the places, and the state of each endpoint.
+    """The waiting events, the places, and the state of each endpoint. `clock` returns a monotonic time in seconds.
 
     Each event that `add` accepts is returned once, by `take`, `take_late` or `take_all`. Each turn with `post` that
     `take` returns occupies a place until it is passed to `finish`.
-
-    Args:
-        clock: returns a monotonic time in seconds.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], limits: Limits = LIMITS) -> None:
         self._clock = clock
+        self._limits = limits
         self._busy: dict[tuple[str, str], Endpoint] = {}
         self._idle: OrderedDict[tuple[str, str], Endpoint] = OrderedDict()
         self._full: set[tuple[str, str]] = set()
@@ -145,7 +153,7 @@ class Scheduler:
 
         One of their events was refused at the limit, and their waiting events still exceed half the limit.
         """
-        half = _share_of_developer(UNPROVEN_WAITING - self._waiting.of_kind[False]) // 2
+        half = _share_of_developer(self._limits.unproven_waiting - self._waiting.of_kind[False]) // 2
         self._crowded = {each for each in self._crowded if self._waiting.of_developer[each] > half}
         return self._crowded
 
@@ -166,8 +174,7 @@ class Scheduler:
     def add(self, delivery: Delivery) -> bool:
         """Add a claimed event to the queue. If there is no room, do not add it and return False.
 
-        A proven endpoint accepts all events of one claim, so that one claim serves much of a backlog. While the
-        endpoint is full, other events are claimed first.
+        A proven endpoint accepts all events of one claim. While it is full, other events are claimed first.
         """
         key = _key(delivery)
         endpoint = self._busy.get(key) or self._idle.pop(key, None) or Endpoint(key, delivery.developer_id)
@@ -189,7 +196,7 @@ class Scheduler:
         if endpoint.proven:
             return True
         developer_id = endpoint.developer_id
-        free = UNPROVEN_WAITING - self._waiting.of_kind[False]
+        free = self._limits.unproven_waiting - self._waiting.of_kind[False]
         if self._waiting.of_developer[developer_id] < _share_of_developer(free):
             return True
         self._crowded.add(developer_id)
@@ -216,9 +223,9 @@ class Scheduler:
         return None
 
     def _first_with_place(self, *, proven: bool) -> Endpoint | None:
-        free = POSTS - sum(self._posts.of_kind)
+        free = self._limits.posts - sum(self._posts.of_kind)
         if not proven:
-            free = min(free, UNPROVEN_POSTS - self._posts.of_kind[False])
+            free = min(free, self._limits.unproven_posts - self._posts.of_kind[False])
         if free <= 0:
             return None
         share, share_of_developer = _share(free), _share_of_developer(free)
@@ -247,7 +254,7 @@ class Scheduler:
         endpoint.posts -= 1
         self._posts.add(endpoint, -1)
         if delivered:
-            endpoint.limit = min(HIGHEST_LIMIT, endpoint.limit + 1)
+            endpoint.limit = min(self._limits.endpoint_posts, endpoint.limit + 1)
             endpoint.failures = 0
             endpoint.successes += 1
             endpoint.open_until = None
@@ -270,7 +277,7 @@ class Scheduler:
     def _count_failure(self, endpoint: Endpoint, *, probed: bool) -> None:
         if probed:
             endpoint.open_seconds = min(LONGEST_OPEN_SECONDS, 2 * endpoint.open_seconds)
-        elif endpoint.open_until is None and endpoint.failures >= FAILURES_TO_OPEN:
+        elif endpoint.open_until is None and endpoint.failures >= self._limits.failures_to_open:
             endpoint.open_seconds = OPEN_SECONDS
         else:
             return  # A post that began before the circuit opened adds no new information.
@@ -298,7 +305,7 @@ class Scheduler:
 
     def _has_its_share(self, endpoint: Endpoint) -> bool:
         """Return whether the endpoint's waiting events fill its share, so that the remaining room is for others."""
-        return len(endpoint.waiting) >= _share(WAITING - self.waiting)
+        return len(endpoint.waiting) >= _share(self._limits.waiting - self.waiting)
 
     def _line_up(self, endpoint: Endpoint) -> None:
         """Move an endpoint to the right line after a change."""
@@ -319,7 +326,7 @@ class Scheduler:
         if not endpoint.posts and not endpoint.waiting:
             del self._busy[endpoint.key]
             self._idle[endpoint.key] = endpoint
-            if len(self._idle) > IDLE_KEPT:
+            if len(self._idle) > self._limits.idle_kept:
                 self._idle.popitem(last=False)
 
 

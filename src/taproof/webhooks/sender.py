@@ -15,20 +15,20 @@ from taproof.core.deliveries import AttemptOutcome, Delivery, PassedOver
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.service.loop import repeat_until
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
-from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
+from taproof.webhooks.scheduler import LIMITS, Limits, Scheduler, Turn
 
 _BATCH: Final = 100
 _BREATH: Final = 0.02
 """The shortest time between two claims in seconds, so that events recorded in quick succession are claimed together."""
 _SHORT_BREATH: Final = 0.002
-_EVERY: Final = 0.5
+EVERY: Final = 0.5
 """The longest time between two claims in seconds. Polling finds retries and the events of other processes."""
 _REST: Final = 10
 """The pause after a claim that found no more due events, as a multiple of the claim's duration. Each claim has to skip
 the same events again, and on SQLite the rest of the service waits for the claim."""
 _RELEASE_EVERY: Final = 3.0
 _DECISIONS: Final = frozenset({"auth.confirmed", "auth.cancelled"})
-_RECORD_RETRIES: Final = (0.2, 1.0, 3.0)
+RECORD_RETRIES: Final = (0.2, 1.0, 3.0)
 """Seconds between attempts to record an outcome. The event was already sent, so sending it again is the last resort."""
 
 _log = structlog.get_logger(__name__)
@@ -55,6 +55,8 @@ class WebhookSender:
         post: sends one request and never raises.
         recorded: set when this process makes an event due, so that it is claimed immediately; cleared here.
         watch: counts every attempt.
+        every: the longest time between two claims in seconds.
+        record_retries: seconds between attempts to record an outcome.
     """
 
     def __init__(
@@ -63,12 +65,19 @@ class WebhookSender:
         post: Callable[[SignedRequest], Awaitable[WebhookResponse]],
         recorded: asyncio.Event,
         watch: WebhookWatch,
+        *,
+        every: float = EVERY,
+        record_retries: Sequence[float] = RECORD_RETRIES,
+        limits: Limits = LIMITS,
     ) -> None:
         self._webhooks = webhooks
         self._post = post
         self._recorded = recorded
         self._watch = watch
-        self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time())
+        self._every = every
+        self._record_retries = record_retries
+        self._limits = limits
+        self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time(), limits)
         self._under_way: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
         """Set if there can be something to claim before the pause ends, or if the process is stopping."""
@@ -115,15 +124,15 @@ class WebhookSender:
         claimed, kept = await self.claim_due()
         ended = time()
         if claimed and not kept and self._scheduler.crowded_developers() <= crowded:
-            return _EVERY  # So many endpoints are hanging that the queue has no room for their events.
+            return self._every  # So many endpoints are hanging that the queue has no room for their events.
         # Released events were claimed before other endpoints' events, which should not wait for a full pause.
         breath = _BREATH if kept == claimed else _SHORT_BREATH
         if claimed == _BATCH or self._stopping:
             return breath
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_EVERY):
+            async with asyncio.timeout(self._every):
                 await self._more.wait()
-        return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
+        return max(breath, min(self._every, _REST * (ended - began)) - (time() - ended))
 
     async def _release_late_events(self) -> float:
         """Release events that have waited too long, and report the age of the oldest due event."""
@@ -133,7 +142,7 @@ class WebhookSender:
 
     async def claim_due(self) -> tuple[int, int]:
         """Claim one batch and start to send it. Return the number of claimed events, and how many of them were kept."""
-        if self._scheduler.waiting >= WAITING:
+        if self._scheduler.waiting >= self._limits.waiting:
             return 0, 0
         full = self._scheduler.full_projects()
         crowded, spared = self._scheduler.crowded_developers(), self._scheduler.spared_projects()
@@ -197,7 +206,7 @@ class WebhookSender:
 
     async def _record_outcome(self, delivery: Delivery, answer: WebhookResponse) -> None:
         event = delivery.event
-        for pause in (*_RECORD_RETRIES, None):
+        for pause in (*self._record_retries, None):
             try:
                 outcome = await self._webhooks.finish_attempt(delivery, answer)
             except StoreUnavailable as error:

@@ -142,15 +142,6 @@ async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: DeveloperSig
     assert (await sign_in.finish(encrypted, CONSOLE)).identity == ADA
 
 
-async def test_the_seal_shows_nothing(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """Neither link nor token stands in what the browser keeps, and it fits a cookie."""
-    started = await sign_in.start(CONSOLE)
-    raw = base64.urlsafe_b64decode(started.encrypted + "==")
-    assert token_of(started) not in started.encrypted
-    assert token_of(started).encode() not in raw
-    assert len(started.encrypted) < 1_000
-
-
 @every_driver
 async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> None:
     """Concurrent first sign-ins on several nodes all use one project, and no other is left."""

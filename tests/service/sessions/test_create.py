@@ -6,7 +6,6 @@ import pytest
 from tests.service.conftest import acting
 
 from taproof.core.errors import BotBroken, OriginNotAllowed
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import ProjectChanges
 from taproof.core.request_context import NOTHING_KNOWN, Requester, load_context
@@ -21,18 +20,14 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0"
 
 
 async def prompt_of(node: "Node", session_token: str) -> PromptDetails:
-    key = session_key(session_token)
-    assert key is not None
-    session = await node.storage.sessions.read_session(key)
-    assert session is not None
+    session = await node.stored(session_token)
     assert session.prompt is not None
     return session.prompt
 
 
 async def test_no_match_code_unless_the_project_has_them(node: "Node") -> None:
     """The answer has a code only where the page is prepared to show one."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     created = await node.signin.create_session(project.id, public=True)
     assert created.match_code is None
     assert await prompt_of(node, created.session_token) == PromptDetails()
@@ -48,10 +43,7 @@ async def test_no_match_code_unless_the_project_has_them(node: "Node") -> None:
 
 async def test_listed_origins_apps_and_servers_start_sign_ins(node: "Node") -> None:
     """And other pages start nothing. A mobile app sends no Origin, and the secret key stands for itself."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    changes = ProjectChanges(allowed_origins=("https://shop.example",))
-    await node.projects.update_project(acting(developer), project.id, changes)
+    _, project = await node.owned(allowed_origins=("https://shop.example",))
     with pytest.raises(OriginNotAllowed):
         await node.signin.create_session(project.id, public=True, requester=Requester("https://evil.example"))
     assert await node.storage.counts.read_daily_counts([project.id], 0) == []
@@ -63,8 +55,7 @@ async def test_listed_origins_apps_and_servers_start_sign_ins(node: "Node") -> N
 async def test_where_a_request_came_from_is_kept_for_the_prompt(node: "Node") -> None:
     """Domain, browser and place, cut and storable; the address itself is stored nowhere."""
     node.signin._find_place = {"203.0.113.9": "Berlin, Germany"}.__getitem__
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    _, project = await node.owned()
     requester = Requester("https://shop.example", f"{BROWSER}\0" + "x" * 1000, "203.0.113.9")
     created = await node.signin.create_session(project.id, public=True, requester=requester)
     context = load_context((await prompt_of(node, created.session_token)).context)
@@ -83,9 +74,7 @@ async def test_where_a_request_came_from_is_kept_for_the_prompt(node: "Node") ->
 
 async def test_a_project_may_keep_nothing(node: "Node") -> None:
     """show_context off: nothing is stored, and nothing shown."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
-    await node.projects.update_project(acting(developer), project.id, ProjectChanges(show_context=False))
+    _, project = await node.owned(show_context=False)
     requester = Requester("https://shop.example", BROWSER, "203.0.113.9")
     created = await node.signin.create_session(project.id, public=True, requester=requester)
     assert (await prompt_of(node, created.session_token)).context is None

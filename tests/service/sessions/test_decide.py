@@ -96,8 +96,7 @@ async def test_hostile_names_are_stored_without_what_no_store_bears(node: "Node"
 
 async def test_the_prompt_names_the_project_as_it_is_called_now(node: "Node") -> None:
     """Renamed between creation and opening: the user is asked by the name that is true now."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     token = await node.pending(project)
     await node.projects.update_project(acting(developer), project.id, ProjectChanges(name="New name"))
     assert (await node.signin.open_session(token, "1001")).project_name == "New name"

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.service.callers import never
-from tests.service.conftest import acting
+from tests.service.conftest import acting, key_of
 from tests.waiting import until
 
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import ProjectChanges
 from taproof.service.sessions.results import VerifyResult
@@ -23,8 +22,7 @@ USER = MessengerIdentity("1001", "Ada", "ada")
 @pytest.mark.parametrize("again", ["link", "tap"])
 async def test_a_prompt_that_is_shown_again_sets_its_hint(node: "Node", again: str, *, match_code: bool) -> None:
     """The project stops to collect phone numbers. Whether the user opens the link or taps, the prompt comes again."""
-    developer = await node.developer("pro")
-    project, _ = await node.project(developer)
+    developer, project = await node.owned("pro")
     update = node.projects.update_project
     await update(acting(developer), project.id, ProjectChanges(collect_phone=True, match_code=match_code))
     created = await node.signin.create_session(project.id, public=True)
@@ -47,8 +45,7 @@ async def test_a_hint_of_a_later_release_reads_as_waiting(node: "Node") -> None:
     """During an update, processes of two releases use one database. No call fails, and calls still wait."""
     project, _ = await node.project()
     token = await node.opened(project)
-    key = session_key(token)
-    assert key is not None
+    key = key_of(token)
     await node.storage.sessions.set_hint(key, "of_a_later_release")  # type: ignore[arg-type]
     assert await node.signin.verify_session(project.id, token, public=True) == VerifyResult("pending", hint="waiting")
     waiting = node.signin.waiting

@@ -12,7 +12,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import new_session_token
 from taproof.core.identity import MessengerIdentity
-from taproof.core.projects import Project
 from taproof.core.sessions import Session
 from taproof.service.webhooks import WebhookResponse
 
@@ -34,8 +33,7 @@ async def only(node: "Node", developer: Developer) -> Session:
 
 async def test_a_session_is_read_by_its_token(node: "Node") -> None:
     """As by its id, before and after it was consumed, and expired from that instant on; a project's end ends that."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     token = await node.confirmed(project)
     session = await only(node, developer)
     assert await node.session_reader.read_session_by_token(developer, token) == session
@@ -69,15 +67,9 @@ async def test_a_token_of_somebody_else_leads_nowhere(node: "Node") -> None:
     assert len(told) == 1
 
 
-async def hooked(node: "Node") -> tuple[Developer, Project]:
-    developer = await node.developer()
-    project, _ = await node.project(developer, webhook_url=URL)
-    return developer, project
-
-
 async def test_a_session_leads_to_its_deliveries(node: "Node") -> None:
     """Confirmed or cancelled: the one event of its decision, with every attempt and its answer, and nobody else's."""
-    developer, project = await hooked(node)
+    developer, project = await node.owned(webhook_url=URL)
     made = {}
     for decision in ("confirm", "cancel"):
         for _ in range(2):
@@ -102,7 +94,7 @@ async def test_a_session_leads_to_its_deliveries(node: "Node") -> None:
 
 async def test_the_deliveries_of_somebody_elses_session_do_not_exist(node: "Node") -> None:
     """A developer with another developer's session learns nothing more about it."""
-    developer, project = await hooked(node)
+    developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     with pytest.raises(ProjectNotFound):
         await node.deliveries.find_deliveries(await node.developer(), await only(node, developer))

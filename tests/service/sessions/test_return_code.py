@@ -38,8 +38,7 @@ PENDING = VerifyResult("pending", hint="return")
 
 
 async def project_with(node: "Node", policy: SameDevice, webhook_url: str = "", **changes: object) -> Project:
-    developer = await node.developer("pro")
-    project, _ = await node.project(developer, webhook_url=webhook_url)
+    developer, project = await node.owned("pro", webhook_url=webhook_url)
     settings = {"same_device": policy, "allowed_origins": ("https://shop.example",), **changes}
     return await node.projects.update_project(acting(developer), project.id, ProjectChanges(**settings))  # type: ignore[arg-type]
 
@@ -248,8 +247,7 @@ async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
 
     A page that Telegram does not open does not count: no sign-in could return to it.
     """
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     actor = acting(developer)
     update = node.projects.update_project
     local = ("http://localhost:3000", "https://sso")
@@ -299,8 +297,7 @@ async def test_two_nodes_leave_no_policy_without_a_page(node: "Node", other_node
 
 async def test_openid_clients_need_no_page(node: "Node") -> None:
     """Their sign-ins return to a page of the service."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     wanted = ClientChanges(name="Shop", redirect_uris=("https://shop.example/callback",))
     await OidcClients(node.storage, node.clock, secrets.token_bytes).create_client(
         acting(developer), project.id, wanted

@@ -14,7 +14,6 @@ from taproof.core.errors import (
     ProjectNotFound,
     SessionNotFound,
 )
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.sessions import SessionKey
 from taproof.service.sessions.results import VerifyResult
@@ -124,8 +123,7 @@ async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer carries no identity for a deleted project."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     token = await node.confirmed(project)
     poll_session = node.storage.sessions.poll_session
 
@@ -153,10 +151,7 @@ async def test_a_client_that_hangs_up_leaves_the_store_whole(node: "Node") -> No
         reading.cancel()
         (first,) = await asyncio.gather(reading, return_exceptions=True)
         later = await node.signin.verify_session(project.id, token, public=True)
-        key = session_key(token)
-        assert key is not None
-        session = await node.storage.sessions.read_session(key)
-        assert session is not None
+        session = await node.stored(token)
         assert session.status == "used"
         if isinstance(first, VerifyResult):
             assert later == VerifyResult("used")

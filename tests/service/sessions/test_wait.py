@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 from tests.service.callers import (
@@ -11,25 +10,17 @@ from tests.service.callers import (
     USER,
     Callers,
     lose_every_signal,
-    never_look_again,
     open_callers,
     running,
 )
-from tests.service.conftest import Node, acting
+from tests.service.conftest import Node, acting, key_of, waits_with
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.core.sessions import PolledSession, SessionKey
 from taproof.service.sessions import wait
-
-
-def key_of(token: str) -> SessionKey:
-    key = session_key(token)
-    assert key is not None
-    return key
 
 
 @pytest.fixture
@@ -70,11 +61,9 @@ async def test_a_tap_that_decides_nothing_wakes_nobody(node: Node, callers: Call
     assert not call.done()
 
 
-async def test_a_decision_elsewhere_wakes(
-    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@waits_with(look_every=3_600.0)
+async def test_a_decision_elsewhere_wakes(node: Node, other_node: Node, callers: Callers) -> None:
     """A decision made through another process is told by the store, without waiting for the next look."""
-    never_look_again(monkeypatch)
     async with running(node):
         project, _ = await node.project()
         async with asyncio.timeout(60):
@@ -101,11 +90,12 @@ async def test_a_lost_signal_loses_no_answer(
         assert not other.done()
 
 
+@waits_with(look_every=0.01)
 async def test_every_session_is_looked_at_within_a_second(
-    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+    node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session with waiting calls is read at least once a second, for as long as they wait."""
-    assert wait.LOOK_EVERY + wait._GATHER < 1
+    assert wait.LOOK_EVERY + wait.GATHER < 1
     lose_every_signal(node, monkeypatch)
     looks = 0
     poll_session = node.storage.sessions.poll_session
@@ -116,7 +106,6 @@ async def test_every_session_is_looked_at_within_a_second(
         return await poll_session(key)
 
     monkeypatch.setattr(node.storage.sessions, "poll_session", counting)
-    monkeypatch.setattr(wait, "LOOK_EVERY", 0.01)
     async with running(node):
         project, _ = await node.project()
         call = await callers.start(project, await node.pending(project))
@@ -124,13 +113,12 @@ async def test_every_session_is_looked_at_within_a_second(
         assert not call.done()
 
 
+@waits_with(chunk=7, look_every=0.001)
 async def test_very_many_are_looked_at_in_small_chunks(
     node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look at very many sessions lets others use the event loop in between; each session has its turn."""
     lose_every_signal(node, monkeypatch)
-    monkeypatch.setattr(wait, "_CHUNK", 7)
-    monkeypatch.setattr(wait, "LOOK_EVERY", 0.001)
     project, _ = await node.project()
     tokens = await asyncio.gather(*(node.pending(project) for _ in range(40)))
     for token in tokens:
@@ -179,8 +167,7 @@ async def test_a_clock_that_is_set_forward_expires(
 
 async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> None:
     """The wait ends as soon as the session is gone."""
-    developer = await node.developer()
-    project, _ = await node.project(developer)
+    developer, project = await node.owned()
     async with running(node):
         call = await callers.start(project, await node.pending(project))
         await node.projects.delete_project(acting(developer), project.id)
@@ -225,12 +212,13 @@ async def test_a_hint_wakes_those_that_ask_for_hints(node: Node, callers: Caller
     assert [await callers.end_of(call) for call in (silent, knowing_now)] == ["over", "over"]
 
 
-@pytest.mark.parametrize("signal", [True, False])
+@pytest.mark.parametrize(("signal", "waiting_options"), [(True, {"look_every": 3_600.0}), (False, {})])
 async def test_a_hint_set_elsewhere_wakes(
     node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch, *, signal: bool
 ) -> None:
     """A link that is opened through another process wakes by the store's signal, or else by the next look."""
-    (never_look_again if signal else partial(lose_every_signal, node))(monkeypatch)
+    if not signal:
+        lose_every_signal(node, monkeypatch)
     async with running(node):
         project, _ = await node.project()
         async with asyncio.timeout(60):

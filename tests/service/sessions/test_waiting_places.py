@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from tests.service.callers import IDENTITY, LONG, PATIENCE, USER, Callers, never, open_callers, running
-from tests.service.conftest import Node
+from tests.service.conftest import Node, key_of, waits_with
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.sessions import SessionKey
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import WaitEnd
@@ -37,8 +36,7 @@ async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) ->
 
     call = await callers.start(project, token, LONG, until_gone)
     await asyncio.sleep(0.01)
-    key = session_key(token)
-    assert key is not None
+    key = key_of(token)
     gone.set()
     await asyncio.sleep(0)
     callers.waiting.wake(key)
@@ -46,20 +44,11 @@ async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) ->
 
 
 @pytest.mark.parametrize(
-    ("limit", "same_project", "same_session"),
-    [("PROCESS_LIMIT", False, False), ("PROJECT_LIMIT", True, False), ("SESSION_LIMIT", True, True)],
+    ("waiting_options", "same_project", "same_session"),
+    [({"process_limit": 3}, False, False), ({"project_limit": 3}, True, False), ({"session_limit": 3}, True, True)],
 )
-async def test_bounds(
-    node: Node,
-    callers: Callers,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: str,
-    *,
-    same_project: bool,
-    same_session: bool,
-) -> None:
+async def test_bounds(node: Node, callers: Callers, *, same_project: bool, same_session: bool) -> None:
     """Over each bound a call gets no place, nobody who waits is disturbed, and a place that is freed is given again."""
-    monkeypatch.setattr(wait, limit, 3)
     project, _ = await node.project()
     token = await node.pending(project)
 
@@ -70,7 +59,7 @@ async def test_bounds(
     calls = [await one_more() for _ in range(3)]
     assert await callers.end_of(await one_more()) == "no_place"
     assert not any(call.done() for call in calls)
-    if limit != "PROCESS_LIMIT":
+    if same_project:
         other, _ = await node.project()
         assert not (await callers.start(other, await node.pending(other))).done()
     calls[0].cancel()
@@ -101,12 +90,11 @@ async def test_stop_answers_all(node: Node, callers: Callers) -> None:
     assert await callers.end_of(await callers.start(project, await node.pending(project))) == "no_place"
 
 
+@waits_with(after_a_bug=0.001, look_every=0.001)
 async def test_bugs_and_an_absent_store_are_survived(
     node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither a bug in the store's watching nor failing looks end the part: later decisions are answered."""
-    monkeypatch.setattr(wait, "_AFTER_A_BUG", 0.001)
-    monkeypatch.setattr(wait, "LOOK_EVERY", 0.001)
     watch_decisions, poll_session = node.storage.sessions.watch_decisions, node.storage.sessions.poll_session
     watched: list[Exception] = [RuntimeError("watch"), StoreUnavailable()]
     polled: list[Exception] = [RuntimeError("poll"), StoreUnavailable()]

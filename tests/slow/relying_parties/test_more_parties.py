@@ -32,4 +32,6 @@ async def test_a_user_signs_in(
     public = program == "oidc_client_ts.mjs"
     party = start(program, provider.register(path, auth_method="none" if public else "basic", email="synthetic"))
     by_button = program in {"oidc_client_ts.mjs", "better_auth.mjs"}
-    await sign_in_out_and_in_again(page, party, phone, start=press_button if by_button else press_sign_in, end=press_sign_out)
+    await sign_in_out_and_in_again(
+        page, party, phone, start=press_button if by_button else press_sign_in, end=press_sign_out
+    )

@@ -45,21 +45,11 @@ class ConsoleSessions:
         self._entropy = entropy
 
     async def create_console_session(
-        self,
-        developer: Developer,
-        *,
-        opened_with: AccessToken | DeveloperSignIn,
-        address: str,
-        user_agent: str,
+        self, developer: Developer, *, opened_with: AccessToken | DeveloperSignIn, address: str, user_agent: str
     ) -> str:
         """Open a session and return its cookie, `con_…`, which cannot be retrieved later.
 
-        Args:
-            developer: the developer who signs in.
-            opened_with: the messenger sign-in, or an access token. The session has the token's scopes and ends with the
-                token.
-            address: the browser's IP address.
-            user_agent: the browser's User-Agent.
+        With an access token in `opened_with`, the session has the token's scopes and ends with it.
 
         Raises:
             AccessDenied: the sign-in was reported, or the developer now has another messenger account.
@@ -118,10 +108,9 @@ class ConsoleSessions:
         return [session for session in found if not _is_over(session, now)]
 
     async def delete_console_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
-        """End a session immediately. `signed_out`: its own browser signed out; otherwise another session revoked it.
+        """End a session immediately, or raise ConsoleSessionNotFound if this developer has no such session.
 
-        Raises:
-            ConsoleSessionNotFound: this developer has no such session.
+        `signed_out`: its own browser signed out; otherwise another session revoked it.
         """
         if _SESSION_ID.fullmatch(session_id) is None:
             raise ConsoleSessionNotFound
@@ -140,6 +129,6 @@ class ConsoleSessions:
 def _is_over(session: ConsoleSession, now: int) -> bool:
     """Return whether a session has reached its maximum lifetime.
 
-    Its last-seen time is then no longer updated, so it is erased like an idle session.
+    It is not seen any more, and erased like an idle one.
     """
     return now - session.created_at >= LIFETIME

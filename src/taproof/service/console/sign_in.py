@@ -35,9 +35,9 @@ _START: Final = "?start="
 
 @dataclass(frozen=True, slots=True)
 class StartedSignIn:
-    """A sign-in that waits for the user's decision.
+    """A sign-in that waits for the user's decision, or has got it.
 
-    `deeplink`: for the user, as a link or a QR code. `match_code`: shown next to the deeplink; None if there is none.
+    `deeplink`: for the user, as a link or a QR code. `match_code`: shown next to it; None if there is none.
     `encrypted`: a base64url text with which only the client that started the sign-in can read the result. `expires_at`:
     in ms.
     """
@@ -46,23 +46,14 @@ class StartedSignIn:
     expires_at: int
     encrypted: str
     match_code: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSignIn:
-    """The state of a sign-in."""
-
-    status: SignInStatus
-    deeplink: str
-    expires_at: int
-    match_code: str | None = None
+    status: SignInStatus = "pending"
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """The purpose of a sign-in to one of the service's own projects.
+    """The purpose of a sign-in to one of the service's own projects, whose id is stored under the name `mark`.
 
-    `mark`: the name under which the project's id is stored. `project_name`: the name in the messenger's prompt.
+    `project_name` is the name in the messenger's prompt.
     """
 
     mark: str
@@ -137,13 +128,13 @@ class DeveloperSignIns:
         text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode()
         return StartedSignIn(session.deeplink, session.expires_at, text, session.match_code)
 
-    async def read(self, encrypted: str, purpose: Purpose | Trial) -> SeenSignIn:
+    async def read(self, encrypted: str, purpose: Purpose | Trial) -> StartedSignIn:
         """Return the state of a sign-in without changing it."""
         opened = await self._open(encrypted, purpose)
         deeplink, _, match_code = opened.kept.partition(" ")
         expires_at = opened.session.expires_at
         status = visible_status(opened.session.status, expires_at, self._clock())
-        return SeenSignIn(status, deeplink, expires_at, match_code or None)
+        return StartedSignIn(deeplink, expires_at, encrypted, match_code or None, status)
 
     async def wait(self, encrypted: str, purpose: Purpose | Trial, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait for at most `seconds` while a sign-in is pending, without changing it."""
@@ -193,15 +184,13 @@ class DeveloperSignIns:
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
-        associated_data = associated_data_of("webhook_secret", project_id)
+        secret, bound = new_webhook_secret(self._entropy), associated_data_of("webhook_secret", project_id)
         project = Project(
             id=project_id,
             developer_id=SERVICE_DEVELOPER,
             name=purpose.project_name,
             secret_key_preview=key_preview(secret_key),
-            encrypted_webhook_secret=self._encryptor.encrypt(
-                new_webhook_secret(self._entropy), associated_data, self._entropy
-            ),
+            encrypted_webhook_secret=self._encryptor.encrypt(secret, bound, self._entropy),
             webhook_url="",
             is_active=True,
             public_access=False,

@@ -1,6 +1,6 @@
 """A sign-in session from its client's point of view, from creation to the single read of its proof.
 
-`decide.py` implements the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
+`decide.py` is the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
 contract.md, Session endpoints.
 """
 
@@ -27,18 +27,13 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
+from taproof.core.identity import MessengerIdentity
 from taproof.core.match_code import new_match_code
 from taproof.core.names import stored_text
 from taproof.core.origins import require_allowed_origin
 from taproof.core.projects import SERVICE_DEVELOPER, EncryptedWebhookSecrets, SignInProject
 from taproof.core.proof import sign_proof, signing_secrets
-from taproof.core.request_context import (
-    USER_AGENT_LIMIT,
-    RequestContext,
-    Requester,
-    dump_context,
-    origin_domain,
-)
+from taproof.core.request_context import USER_AGENT_LIMIT, RequestContext, Requester, dump_context, origin_domain
 from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
 from taproof.core.service_bot import SERVICE_BOT
@@ -46,13 +41,10 @@ from taproof.core.session_state import SESSION_LIFETIME, status_without_code, vi
 from taproof.core.sessions import HINTS, ConsumedSession, NewSession, PolledSession, SessionKey, known_hint
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
-from taproof.service.sessions.returns import Returns
 from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
-
-
 _STATUS_ONLY = {status: VerifyResult(status) for status in ("cancelled", "expired", "used")}
 _PENDING = {hint: VerifyResult("pending", hint=hint) for hint in HINTS.values()}
 
@@ -67,7 +59,7 @@ class SignInSessions:
             while the URL is unknown.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
         own_origin: the origin of this service, to which no sign-in may return, unless `to_own_page`.
-        signals: tell the waiting calls and the bot that an application has cancelled a session.
+        signals: tell the other parts of this process of each confirmation, and of each cancellation by an application.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
     """
 
@@ -84,7 +76,6 @@ class SignInSessions:
         own_origin: str,
         require_room: Callable[[str, Plan], Awaitable[None]] | None,
     ) -> None:
-        self._returns = Returns(storage, encryptor, clock, entropy, signals=signals)
         self._events = SessionEvents(encryptor, entropy)
         self._storage = storage
         self._encryptor = encryptor
@@ -106,7 +97,7 @@ class SignInSessions:
         to_own_page: bool = False,
         requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
-        """Create a pending session (POST generate/public if `public`, else POST generate).
+        """Create a pending session. A call that raises stores nothing.
 
         Args:
             project_id: the session's project.
@@ -119,8 +110,8 @@ class SignInSessions:
             requester: shown to the user. The IP address is not stored.
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, ReturnUrlNotAllowed,
-                SameDeviceRequired, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is stored.
+            InvalidRequest, ReturnUrlNotAllowed: an argument is refused.
+            ProjectPaused, SameDeviceRequired, MessengerUnavailable, and the errors of `admit`: there can be no session.
         """
         digest = None if code_challenge is None else challenge_digest(code_challenge)
         if code_challenge is not None and digest is None:
@@ -135,8 +126,7 @@ class SignInSessions:
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — the token was created two lines above.
-        # A sign-in to the service itself gives access to a developer account, so its context and match code are always
-        # on.
+        # A sign-in to the service itself gives access to a developer account: context and match code are always on.
         own = project.developer_id == SERVICE_DEVELOPER
         match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())
         session = NewSession(
@@ -153,14 +143,8 @@ class SignInSessions:
             return_url=return_url,
         )
         policy = await self._storage.sessions.create_session(session, public=public)
-        return CreatedSession(
-            session_token,
-            f"{link_base}?start={session_token}",
-            session.expires_at,
-            match_code,
-            policy.required,
-            return_offered=policy.offered,
-        )
+        deeplink = f"{link_base}?start={session_token}"
+        return CreatedSession(session_token, deeplink, session.expires_at, match_code, policy.required, policy.offered)
 
     async def admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
         """Return a project's settings for a new session. The store checks the pause and the public access again.
@@ -203,14 +187,14 @@ class SignInSessions:
     ) -> VerifyResult:
         """Return the status of a session; on the first read of a confirmed session also the identity and proof.
 
-        A session with a code challenge requires its `code_verifier`. Other sessions ignore `code_verifier`. A session
-        with a required return code is pending without its `return_code`, which may be any value that a client sent.
+        A session with a code challenge requires its `code_verifier`; others ignore it. A session with a required return
+        code is pending without its `return_code`, which may be any value that a client sent.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
                 changed.
         """
-        # Like `_poll`, but without a coroutine of its own, because nearly all requests run this code.
+        # Like `_poll`, but without another coroutine, because nearly all requests run this code.
         key = session_key(session_token) or _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id or (public and not session.public_access):
@@ -270,11 +254,7 @@ class SignInSessions:
         return status, False
 
     async def _poll(self, project_id: str, session_token: str, *, public: bool) -> tuple[SessionKey, PolledSession]:
-        """Return a project's session with this token.
-
-        Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound: the caller may not read it.
-        """
+        """Return a project's session with this token, or raise the error of `_poll_refusal`."""
         key = _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id or (public and not session.public_access):
@@ -297,11 +277,33 @@ class SignInSessions:
     ) -> tuple[PolledSession, SignInStatus]:
         """Confirm a session that requires a return code, if this is its code. Return it with the status to answer."""
         if has_returned(session.return_hash, return_code) and session.status == "pending":
-            await self._returns.confirm_return(key, session, session_token)
+            await self._confirm_return(key, session, session_token)
             # The change was not made if the session was decided or the code was replaced meanwhile.
             session = await self._storage.sessions.poll_session(key) or session
         status = visible_status if has_returned(session.return_hash, return_code) else status_without_code
         return session, status(session.status, session.expires_at, self._clock())
+
+    async def _confirm_return(self, key: SessionKey, session: PolledSession, session_token: str) -> None:
+        """Confirm a session whose user has returned. Until then, its confirmation is neither counted nor sent."""
+        assert session.return_hash is not None  # noqa: S101 — it is that of the code.
+        user = await self._storage.sessions.read_returning_user(key, session.return_hash)
+        if user is None:
+            return
+        identity = self._with_phone(user.identity, user.encrypted_phone, user.session_id)
+        now = self._clock()
+        event = self._events.confirmed(session.project_id, session_token, identity, now)
+        if await self._storage.sessions.return_session(key, session.return_hash, user, now, event):
+            self._signals.decided(key)
+            self._signals.event_recorded()
+            self._signals.count_decision("confirmed")
+
+    def _with_phone(
+        self, identity: MessengerIdentity, encrypted_phone: bytes | None, session_id: str
+    ) -> MessengerIdentity:
+        if encrypted_phone is None:
+            return identity
+        phone = self._encryptor.decrypt(encrypted_phone, associated_data_of("phone", session_id))
+        return dataclasses.replace(identity, messenger_phone=phone)
 
     async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, SignInStatus]:
         """Expire an overdue session, unless a decision was made in time. Return it with its status."""
@@ -321,18 +323,16 @@ class SignInSessions:
         return PublicAccessDisabled() if public and not project.public_access else SessionNotFound()
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
-        """Decrypt the signing secret and the phone number before the session is used up.
+        """Decrypt the signing secret and the phone number, before the session is used up for a proof.
 
-        A session is thus never used up for a proof that cannot be created. Both are decrypted again from the changed
-        row, because `regenerate` may run in between.
+        Both are decrypted again from the changed row, because `regenerate` may run in between.
         """
-        storage, encryptor = self._storage, self._encryptor
         assert polled.webhook_secrets is not None  # noqa: S101 — the session is confirmed.
         self._open_secret(polled.webhook_secrets, polled.project_id, now)
         if polled.encrypted_phone is not None:
-            session = await storage.sessions.read_session(key)
+            session = await self._storage.sessions.read_session(key)
             if session is not None:
-                encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
+                self._encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
 
     async def check_signing_secret(self, project_id: str, now: int) -> None:
         """Decrypt the secret that signs a project's proofs, and raise an error if that fails."""
@@ -343,17 +343,14 @@ class SignInSessions:
 
     def _open_secret(self, webhook_secrets: EncryptedWebhookSecrets, project_id: str, now: int) -> str:
         """Return the secret that signs a project's proofs at `now`."""
-        return self._encryptor.decrypt(
-            signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", project_id)
-        )
+        bound = associated_data_of("webhook_secret", project_id)
+        return self._encryptor.decrypt(signing_secrets(webhook_secrets, now)[0], bound)
 
     def confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
         """Return the result of a confirmed session from stored values only, so that a second read returns the same."""
-        project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
+        project_id, used_at = consumed.project_id, consumed.used_at
         secret = self._open_secret(consumed.webhook_secrets, project_id, used_at)
-        if consumed.encrypted_phone is not None:
-            phone = self._encryptor.decrypt(consumed.encrypted_phone, associated_data_of("phone", consumed.session_id))
-            identity = dataclasses.replace(identity, messenger_phone=phone)
+        identity = self._with_phone(consumed.identity, consumed.encrypted_phone, consumed.session_id)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
         return VerifyResult("confirmed", identity, consumed.confirmed_at, proof)
 

@@ -1,10 +1,8 @@
 """The messenger's side of a sign-in: a user opens the link in a bot and decides (contract.md, Messenger).
 
-An update handler calls one of these methods for each tap. The method reads the session, writes the decision in one
-guarded statement, and wakes the calls that wait for the session.
-
-Every method is safe to repeat. `bot_id` is the bot that the user is talking to. A bot shows and decides only
-sessions whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
+An update handler calls one of these methods for each tap, and may repeat every call. `bot_id` is the bot that the user
+is talking to. A bot shows and decides only sessions whose links lead to it: the owner of a bot's token can read all
+that its users send, including session tokens.
 """
 
 import asyncio
@@ -35,19 +33,11 @@ from taproof.storage.protocol import Storage
 class Decisions:
     """Shows sessions to users and takes their decisions.
 
-    Args:
-        encryptor: encrypts webhook bodies and phone numbers.
-        signals: tell the waiting calls, the webhook sender and the metrics of each decision, after it is stored.
+    `signals` tell the waiting calls, the webhook sender and the metrics of each decision, after it is stored.
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        encryptor: Encryptor,
-        clock: Clock,
-        entropy: Entropy,
-        *,
-        signals: Signals,
+        self, storage: Storage, encryptor: Encryptor, clock: Clock, entropy: Entropy, *, signals: Signals
     ) -> None:
         self._signals = signals
         self._storage = storage
@@ -101,10 +91,8 @@ class Decisions:
         identity = storable_identity(identity)
         user_id = identity.messenger_id
         session, now = await self._find(session_token, bot_id, user_id)
-        if session is None:
-            return UNKNOWN
         seen = seen_by(session, user_id, now)
-        if seen.outcome != "opened":
+        if session is None or seen.outcome != "opened":
             return await self._seen_again(session, user_id, now)
         if _has_blocked(session):
             return seen_as("blocked", session)
@@ -114,16 +102,14 @@ class Decisions:
             seen = await self._note_phone(session, seen)
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
-            encrypted = self._encryptor.encrypt(
-                session_token, associated_data_of("phone_request", session.id), self._entropy
-            )
+            bound = associated_data_of("phone_request", session.id)
             await self._ask_for_phone(
                 PhoneRequest(
                     key=session.key,
                     session_id=session.id,
                     messenger_id=user_id,
                     bot_id=bot_id,
-                    encrypted_token=encrypted,
+                    encrypted_token=self._encryptor.encrypt(session_token, bound, self._entropy),
                     asked_at=now,
                     expires_at=session.expires_at,
                 )
@@ -177,8 +163,8 @@ class Decisions:
 
         An update may be delivered twice, so no other session is confirmed, even if that session is already decided.
         Another waiting session requests the contact again when its link is opened again. The outcome "phone" means that
-        the session still waits: the contact is another user's or has no phone number. "unknown" means that no contact
-        was requested.
+        the session still waits: the contact is another user's or has no phone number. "unknown": no contact was
+        requested.
 
         Args:
             identity: the user who sent the contact.
@@ -191,7 +177,7 @@ class Decisions:
         user_id = identity.messenger_id
         now = self._clock()
         request = await self._storage.users.find_phone_request(user_id, bot_id)
-        session = None if request is None else await self._of_bot(request.key, bot_id, user_id)
+        session = None if request is None else await self._read(request.key, user_id, bot_id)
         if request is None or session is None:
             return UNKNOWN
         session_token = self._encryptor.decrypt(
@@ -222,7 +208,8 @@ class Decisions:
         return await self._report(key, None, user_id, SERVICE_BOT)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
-        session = await self._of_bot(key, bot_id, user_id, or_service=True)
+        # The service's own bot may report any session.
+        session = await self._read(key, user_id, None if bot_id == SERVICE_BOT else bot_id)
         now = self._clock()
         if session is None or (session_token is None and session.confirmed_at is None):
             return UNKNOWN
@@ -269,31 +256,24 @@ class Decisions:
         """Return whether the application may know who confirmed, from verify or from a webhook without a response."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
-        deliveries = await self._storage.deliveries.find_deliveries(
-            session.project_id, session.confirmed_at, session.id
-        )
+        about = (session.project_id, session.confirmed_at, session.id)
+        deliveries = await self._storage.deliveries.find_deliveries(*about)
         return any(each.attempts or each.interrupted for each in deliveries if each.type == "auth.confirmed")
 
-    async def _read(self, key: SessionKey, viewer: str = "") -> Session | None:
-        """Return a session. An overdue one is expired first, unless a decision was made in time."""
+    async def _read(self, key: SessionKey, viewer: str = "", bot_id: int | None = None) -> Session | None:
+        """Return a session, if this bot may show it. An overdue one is expired first, unless it was decided in time."""
         session = await self._storage.sessions.read_session(key, viewer)
         now = self._clock()
-        if session is None or session.status != "pending" or now < session.expires_at:
-            return session
-        await self._storage.sessions.expire_session(key, now, self._events.expired)
-        return await self._storage.sessions.read_session(key, viewer)
-
-    async def _of_bot(self, key: SessionKey, bot_id: int, viewer: str, *, or_service: bool = False) -> Session | None:
-        """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""
-        session = await self._read(key, viewer)
-        if session is None or (or_service and bot_id == SERVICE_BOT):
-            return session
-        return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
+        if session is not None and session.status == "pending" and now >= session.expires_at:
+            await self._storage.sessions.expire_session(key, now, self._events.expired)
+            session = await self._storage.sessions.read_session(key, viewer)
+        is_hidden = session is not None and bot_id not in {None, (session.prompt or PromptDetails()).bot_id}
+        return None if is_hidden else session
 
     async def _find(self, session_token: str, bot_id: int, viewer: str) -> tuple[Session | None, int]:
         """Return the session with this token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
-        return None if key is None else await self._of_bot(key, bot_id, viewer), self._clock()
+        return None if key is None else await self._read(key, viewer, bot_id), self._clock()
 
     async def _phone_request(self, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
@@ -365,11 +345,12 @@ class Decisions:
             found = await self._as_found(session, confirmed)
             return await self._seen_again(found, identity.messenger_id, self._clock())
         link = None if details.return_url is None else return_link(details.return_url, code)
+        seen = dataclasses.replace(seen, changed=True, return_link=link)
         if details.return_required:
             self._signals.hint_changed(key, "return")
-            return dataclasses.replace(seen, outcome="returning", changed=True, return_link=link)
+            return dataclasses.replace(seen, outcome="returning")
         self._announce(key, "confirmed")
-        return dataclasses.replace(seen, outcome="confirmed", decided_at=now, changed=True, return_link=link)
+        return dataclasses.replace(seen, outcome="confirmed", decided_at=now)
 
     async def _as_found(self, session: Session, refused: Refused) -> Session | None:
         """Return a session as the statement that changed nothing found it. An overdue one is expired first."""
@@ -396,9 +377,9 @@ class Decisions:
         self._signals.count_decision(decision)
 
     async def _seen_again(self, session: Session | None, user_id: str, now: int) -> SeenSession:
-        """Show a session that this call does not decide, with a new return code if it waits for one.
+        """Show a session that this call does not decide. If it waits for its return code, replace the code.
 
-        The earlier code is of no use from then on: it is in a message that the user may no longer have.
+        The earlier code is in a message that the user may no longer have.
         """
         seen = seen_by(session, user_id, now)
         if session is None or seen.outcome != "returning" or session.prompt is None:
@@ -415,9 +396,8 @@ class Decisions:
 
 def storable_identity(identity: MessengerIdentity) -> MessengerIdentity:
     """Return an identity as it can be stored. The phone number comes from a contact only."""
-    return MessengerIdentity(
-        identity.messenger_id, stored_text(identity.messenger_name), stored_text(identity.messenger_username)
-    )
+    name, username = stored_text(identity.messenger_name), stored_text(identity.messenger_username)
+    return MessengerIdentity(identity.messenger_id, name, username)
 
 
 def _has_blocked(session: Session) -> bool:

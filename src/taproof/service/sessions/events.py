@@ -39,11 +39,7 @@ class SessionEvents:
         )
 
     def reported(self, session: Session, now: int, *, messenger_id: str | None, was_used: bool) -> Event:
-        """Return the auth.reported event of a session.
-
-        After the report, a project must not learn the account. So `messenger_id` is None unless the project may know it
-        already.
-        """
+        """Return the auth.reported event. `messenger_id` is None unless the project may know the account already."""
         return self._create(
             now,
             "auth.reported",
@@ -78,10 +74,7 @@ def new_event(
     event_id: str | None = None,
     **fields: str | bool | None,
 ) -> Event:
-    """Return an event created at this time (ms). Its encrypted body contains the common fields and `fields`.
-
-    Without `event_id`, it has a new id.
-    """
+    """Return an event created at this time (ms), with this id or a new one. Its encrypted body has `fields`."""
     event_id = event_id or new_event_id(now, entropy)
     body = event_body(event_id, event_type, project_id, **fields)
     encrypted = encryptor.encrypt(body, associated_data_of("event_body", event_id), entropy)

@@ -49,7 +49,7 @@ class SessionReader:
         until: int | None = None,
         messenger_id: str | None = None,
     ) -> SessionPage:
-        """Return a page of at most `limit` sessions.
+        """Return a page of at most `limit` sessions that meet all conditions.
 
         Args:
             developer: only sessions of this developer's projects.
@@ -107,11 +107,7 @@ class SessionReader:
         return self._opened(found)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
-        """Return the session with this token, like `read_session` for an id.
-
-        Raises:
-            SessionNotFound: the session does not belong to this developer or was erased, or the token is malformed.
-        """
+        """Return the session with this token; see `read_session`."""
         key = session_key(session_token)
         found = None if key is None else await self._storage.sessions.read_session(key)
         # Read the session again by id, which finds only sessions of this developer's projects.

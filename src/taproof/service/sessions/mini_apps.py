@@ -1,8 +1,7 @@
 """Sign-ins from Telegram Mini Apps: the data that Telegram signed takes the place of Confirm.
 
-The data creates a session that is confirmed and used at once, so it counts in analytics and plans, is listed, and can
-be reported like any other. The session's token derives from the signed data, and the store accepts it once. The data
-is therefore used at most once, on any number of nodes.
+The data creates a session that is confirmed and used at once, so it is counted, listed and reported like any other. The
+session's token derives from the signed data, and the store accepts it once, on any number of nodes.
 """
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -10,12 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.errors import (
-    InitDataUsed,
-    PhoneNeeded,
-    ProjectBotNeeded,
-    ProjectPaused,
-)
+from taproof.core.errors import InitDataUsed, PhoneNeeded, ProjectBotNeeded, ProjectPaused
 from taproof.core.identifiers import new_session_id, session_key
 from taproof.core.mini_apps import read_init_data, require_fresh
 from taproof.core.request_context import Requester
@@ -62,16 +56,12 @@ class MiniAppSignIns:
     ) -> VerifyResult:
         """Return the result of a confirmed session for the user who opened the Mini App of the project's bot.
 
-        Args:
-            project_id: the project to sign in to.
-            init_data: `Telegram.WebApp.initData`, unchanged.
-            public: the call has no secret key.
-            requester: its origin must be allowed.
+        `init_data` is `Telegram.WebApp.initData`, unchanged. Without a secret key (`public`), the requester's origin
+        must be allowed. A call that raises stores nothing, and does not use up the data.
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
-                PlanLimitReached, ProjectBotNeeded, PhoneNeeded, InitDataInvalid, InitDataExpired, InitDataUsed,
-                SignInBlocked: nothing is stored, and the data is not used up.
+            ProjectPaused, ProjectBotNeeded, PhoneNeeded, InitDataInvalid, InitDataExpired, InitDataUsed, SignInBlocked,
+                and the errors of `SignInSessions.admit`.
         """
         project = await self._sessions.admit(project_id, public=public, requester=requester)
         if not project.is_active:
@@ -92,11 +82,10 @@ class MiniAppSignIns:
             raise InitDataUsed
         identity = storable_identity(data.identity)
         await self._sessions.check_signing_secret(project_id, now)
-        session_id = new_session_id(data.auth_date, self._entropy)
         # The day of the token is that of `created_at`, as for every session.
         session = NewSession(
             key=key,
-            id=session_id,
+            id=new_session_id(data.auth_date, self._entropy),
             project_id=project_id,
             created_at=data.auth_date,
             expires_at=data.expires_at,

@@ -13,8 +13,8 @@ from taproof.core.sessions import Hint
 class CreatedSession:
     """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`.
 
-    `return_required`: the session must be verified with its return code. `return_offered`: the messenger leads the user
-    back, and the code is not required.
+    `return_required`: it must be verified with its return code. `return_offered`: only the messenger leads the user
+    back.
     """
 
     session_token: str

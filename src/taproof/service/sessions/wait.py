@@ -7,8 +7,7 @@ A waiting call ends on the first of these events:
 - The session's hint changes, if the call asks for hints.
 - The session expires, or the call's time limit is reached.
 
-Signals between processes may be lost. So each session with waiting calls is also read about once a second, and a
-lost signal only delays a response.
+Signals between processes may be lost. So each session with waiting calls is also read about once a second.
 """
 
 import asyncio
@@ -36,12 +35,12 @@ SESSION_LIMIT: Final = 8
 
 LOOK_EVERY: Final = 0.8
 """Seconds between two reads of a session. It is below one second, because reading many sessions takes time."""
-_CHUNK: Final = 100
+CHUNK: Final = 100
 """The maximum number of sessions read together: one statement on PostgreSQL, about two milliseconds on SQLite."""
 _BREATH: Final = 0.002
-_GATHER: Final = 0.02
+GATHER: Final = 0.02
 """Seconds by which a read is delayed, so that sessions due shortly after one another are read together."""
-_AFTER_A_BUG: Final = 1.0
+AFTER_A_BUG: Final = 1.0
 
 WaitEnd = Literal["over", "no_place", "gone"]
 """The reason why a wait ended.
@@ -85,10 +84,27 @@ class _Waited:
 
 
 class Waiting:
-    """The waiting calls in this process; `count` is their number."""
+    """The waiting calls in this process; `count` is their number. See the constants for the limits."""
 
-    def __init__(self, storage: Storage, clock: Clock) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Clock,
+        *,
+        process_limit: int = PROCESS_LIMIT,
+        project_limit: int = PROJECT_LIMIT,
+        session_limit: int = SESSION_LIMIT,
+        look_every: float = LOOK_EVERY,
+        chunk: int = CHUNK,
+        after_a_bug: float = AFTER_A_BUG,
+    ) -> None:
         self.count = 0
+        self._process_limit = process_limit
+        self._project_limit = project_limit
+        self._session_limit = session_limit
+        self._look_every = look_every
+        self._chunk = chunk
+        self._after_a_bug = after_a_bug
         self._storage = storage
         self._clock = clock
         self._needed = asyncio.Event()
@@ -137,7 +153,7 @@ class Waiting:
                 return "over"
             if seen_hint is not None and seen_hint != known_hint(session.hint):
                 return "over"
-            if waited.places >= SESSION_LIMIT:
+            if waited.places >= self._session_limit:
                 return "no_place"
             has_place = True
             waited.places += 1
@@ -159,9 +175,9 @@ class Waiting:
             waited.notice(hint)
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Watch decisions of other processes until `stopping` is set, then call `stop`. Store errors do not end this.
+        """Watch decisions of other processes until `stopping` is set, then call `stop`.
 
-        Without this task, only decisions in this process wake calls.
+        Store errors do not end this.
         """
         tasks = [asyncio.create_task(part) for part in (self._watch(), self._keep_looking())]
         try:
@@ -179,13 +195,14 @@ class Waiting:
             waited.end()
 
     def _is_full(self, project_id: str) -> bool:
-        return self._stopped or self.count >= PROCESS_LIMIT or self._by_project.get(project_id, 0) >= PROJECT_LIMIT
+        of_project = self._by_project.get(project_id, 0)
+        return self._stopped or self.count >= self._process_limit or of_project >= self._project_limit
 
     def _enter(self, key: SessionKey, project_id: str) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         waited = self._waited.get(key)
         if waited is None:
-            waited = self._waited[key] = _Waited(key, loop.time() + LOOK_EVERY)
+            waited = self._waited[key] = _Waited(key, loop.time() + self._look_every)
             self._queue.append(waited)
         future = loop.create_future()
         waited.futures.append(future)
@@ -229,7 +246,7 @@ class Waiting:
                 await self._storage.sessions.watch_decisions(self.wake, self._needed, self.notice)
             except Exception as error:  # noqa: BLE001 — watching must continue after any error; it is logged.
                 _log.exception("waiting.bug", error=type(error).__name__)
-            await asyncio.sleep(_AFTER_A_BUG)
+            await asyncio.sleep(self._after_a_bug)
 
     async def _keep_looking(self) -> None:
         while True:
@@ -238,20 +255,20 @@ class Waiting:
             try:
                 await self._look_at_due()
             except StoreUnavailable:
-                pause = LOOK_EVERY  # If the failure persists, waiting calls end at their time limit.
+                pause = self._look_every  # If the failure persists, waiting calls end at their time limit.
             except Exception as error:  # noqa: BLE001 — the other waiting sessions must still be read.
                 _log.exception("waiting.bug", error=type(error).__name__)
-                pause = _AFTER_A_BUG
+                pause = self._after_a_bug
             if self._queue and (left := self._queue[0].due - asyncio.get_running_loop().time()) > 0:
-                pause = max(pause, left + _GATHER)
+                pause = max(pause, left + GATHER)
             await asyncio.sleep(pause)
 
     async def _look_at_due(self) -> None:
-        """Read at most `_CHUNK` due sessions, and end the waits for those that have changed."""
+        """Read at most `chunk` due sessions, and end the waits for those that have changed."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         due: list[_Waited] = []
-        while self._queue and self._queue[0].due <= now and len(due) < _CHUNK:
+        while self._queue and self._queue[0].due <= now and len(due) < self._chunk:
             waited = self._queue.popleft()
             if waited.futures:
                 due.append(waited)
@@ -264,7 +281,7 @@ class Waiting:
                 else:
                     waited.notice(known_hint(session.hint))
         finally:
-            again = loop.time() + LOOK_EVERY
+            again = loop.time() + self._look_every
             for waited in due:
                 waited.due = again
                 self._queue.append(waited)
