@@ -60,7 +60,7 @@ def free_port() -> int:
 
 
 def write_site(place: Path, port: int) -> Path:
-    """Write the pages and the configuration, and return the path of the latter. Apache's own account reads the pages."""
+    """Write the pages, which Apache's own account reads, and the configuration; return the path of the latter."""
     (place / "site/secure").mkdir(parents=True)
     place.chmod(0o755)
     home = f"http%3A%2F%2F127.0.0.1%3A{port}%2F"

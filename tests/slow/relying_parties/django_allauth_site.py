@@ -5,6 +5,7 @@ import os
 import secrets
 
 import django
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
@@ -17,9 +18,7 @@ from werkzeug.serving import make_server
 def home(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return HttpResponse(page(None))
-    from allauth.socialaccount.models import SocialAccount
-
-    account = SocialAccount.objects.get(user=request.user)
+    account = apps.get_model("socialaccount", "SocialAccount").objects.get(user=request.user)
     claims = account.extra_data["userinfo"]
     return HttpResponse(page({"sub": account.uid, "name": claims["name"], "number": request.user.pk}))
 

@@ -58,4 +58,4 @@ if __name__ == "__main__":
     command = [sys.executable, "-m", "synapse.app.homeserver", "-c", str(place / "homeserver.yaml")]
     subprocess.run([*command, "--generate-keys"], check=True)
     print(json.dumps({"port": port}), flush=True)
-    os.execv(sys.executable, command)
+    subprocess.run(command, check=False)

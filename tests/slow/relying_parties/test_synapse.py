@@ -19,9 +19,7 @@ async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty
     users = []
     for _ in range(2):
         landing = f"{party.base_url}/_matrix/static/"
-        await page.goto(
-            f"{party.base_url}/_matrix/client/v3/login/sso/redirect/oidc-taproof?redirectUrl={landing}"
-        )
+        await page.goto(f"{party.base_url}/_matrix/client/v3/login/sso/redirect/oidc-taproof?redirectUrl={landing}")
         await sign_in_at_provider(page, phone)
         await page.wait_for_url(f"{landing}?loginToken=*")
         token = httpx.URL(page.url).params["loginToken"]
