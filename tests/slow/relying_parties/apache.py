@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -40,16 +39,7 @@ DocumentRoot {place}/site
 </Directory>
 AddType text/html .shtml
 AddOutputFilter INCLUDES .shtml
-OIDCProviderMetadataURL {issuer}/.well-known/openid-configuration
-OIDCClientID {client_id}
-OIDCClientSecret {client_secret}
-OIDCRedirectURI http://127.0.0.1:{port}/secure/callback
-OIDCCryptoPassphrase {passphrase}
-OIDCScope "openid profile"
-<Location /secure/>
-  AuthType openid-connect
-  Require valid-user
-</Location>
+{settings}
 """
 
 
@@ -57,6 +47,20 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+def settings(port: int) -> str:
+    """Return the settings of the documentation, with the values of this provider."""
+    text = Path(__file__).with_name("apache.conf").read_text("utf-8")
+    for example, value in (
+        ("https://signin.example.com", os.environ["OIDC_ISSUER"]),
+        ("https://app.example.com", f"http://127.0.0.1:{port}"),
+        ("oidc_…", os.environ["OIDC_CLIENT_ID"]),
+        ("ocs_…", os.environ["OIDC_CLIENT_SECRET"]),
+    ):
+        assert example in text, example
+        text = text.replace(example, value)
+    return text
 
 
 def write_site(place: Path, port: int) -> Path:
@@ -73,10 +77,7 @@ def write_site(place: Path, port: int) -> Path:
             port=port,
             modules="\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in MODULES),
             user="User www-data\nGroup www-data" if os.getuid() == 0 else "",
-            issuer=os.environ["ISSUER"],
-            client_id=os.environ["CLIENT_ID"],
-            client_secret=os.environ["CLIENT_SECRET"],
-            passphrase=secrets.token_hex(),
+            settings=settings(port),
         )
     )
     return config

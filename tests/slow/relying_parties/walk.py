@@ -38,7 +38,7 @@ async def sign_in_out_and_in_again(
     end: Step = press_sign_out,
     read: Callable[[Page], Awaitable[Shown]] = read_page,
 ) -> None:
-    """Sign in twice. Both times the application shows the same user, the second time with new tokens if it shows any."""
+    """Sign in twice. Both times the application shows the same user, the second time with new tokens."""
     seen: list[Shown] = []
     for _ in range(2):
         await page.goto(party.base_url)
