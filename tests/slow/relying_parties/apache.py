@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -40,16 +39,7 @@ DocumentRoot {place}/site
 </Directory>
 AddType text/html .shtml
 AddOutputFilter INCLUDES .shtml
-OIDCProviderMetadataURL {issuer}/.well-known/openid-configuration
-OIDCClientID {client_id}
-OIDCClientSecret {client_secret}
-OIDCRedirectURI http://127.0.0.1:{port}/secure/callback
-OIDCCryptoPassphrase {passphrase}
-OIDCScope "openid profile"
-<Location /secure/>
-  AuthType openid-connect
-  Require valid-user
-</Location>
+{settings}
 """
 
 
@@ -59,8 +49,22 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def settings(port: int) -> str:
+    """Return the settings of the documentation, with the values of this provider."""
+    text = Path(__file__).with_name("apache.conf").read_text("utf-8")
+    for example, value in (
+        ("https://signin.example.com", os.environ["OIDC_ISSUER"]),
+        ("https://app.example.com", f"http://127.0.0.1:{port}"),
+        ("oidc_…", os.environ["OIDC_CLIENT_ID"]),
+        ("ocs_…", os.environ["OIDC_CLIENT_SECRET"]),
+    ):
+        assert example in text, example
+        text = text.replace(example, value)
+    return text
+
+
 def write_site(place: Path, port: int) -> Path:
-    """Write the pages and the configuration, and return the path of the latter. Apache's own account reads the pages."""
+    """Write the pages, which Apache's own account reads, and the configuration; return the path of the latter."""
     (place / "site/secure").mkdir(parents=True)
     place.chmod(0o755)
     home = f"http%3A%2F%2F127.0.0.1%3A{port}%2F"
@@ -73,10 +77,7 @@ def write_site(place: Path, port: int) -> Path:
             port=port,
             modules="\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in MODULES),
             user="User www-data\nGroup www-data" if os.getuid() == 0 else "",
-            issuer=os.environ["ISSUER"],
-            client_id=os.environ["CLIENT_ID"],
-            client_secret=os.environ["CLIENT_SECRET"],
-            passphrase=secrets.token_hex(),
+            settings=settings(port),
         )
     )
     return config

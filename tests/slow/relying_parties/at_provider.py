@@ -5,14 +5,28 @@ import re
 from html import unescape
 
 import httpx
-from playwright.async_api import Page, expect
+from playwright.async_api import Frame, Page, Request, expect
 from tests.e2e.conftest import Phone
+from tests.slow.relying_parties.processes import Program
 
 
 async def sign_in_at_provider(page: Page, phone: Phone, button: str = "Confirm") -> None:
     """Open the messenger by the link of the sign-in page, and decide there. The page then goes on by itself."""
     deeplink = await page.locator("a[href*='?start=']").get_attribute("href") or ""
     await asyncio.to_thread(phone.sign_in, {"deeplink": deeplink}, button)
+
+
+async def cancel_at_provider(page: Page, phone: Phone, party: Program) -> None:
+    """Tap Cancel in the messenger. The page then leads back to the application, with access_denied."""
+
+    def is_refusal(request: Request) -> bool:
+        return request.url.startswith(party.base_url) and "error=access_denied" in request.url
+
+    def is_back(frame: Frame) -> bool:
+        return frame.url.startswith(party.base_url)
+
+    async with page.expect_event("framenavigated", is_back), page.expect_request(is_refusal):
+        await sign_in_at_provider(page, phone, "Cancel")
 
 
 def sign_in_without_browser(client: httpx.Client, address: str, phone: Phone) -> httpx.Response:

@@ -5,7 +5,7 @@ import http from 'node:http';
 
 import { Auth } from '@auth/core';
 
-const { ISSUER, CLIENT_ID, CLIENT_SECRET, PORT } = process.env;
+const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, PORT } = process.env;
 const fingerprint = (token) => createHash('sha256').update(token).digest('hex').slice(0, 16);
 const escaped = (text) => String(text).replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
 
@@ -14,7 +14,7 @@ const config = {
   trustHost: true,
   basePath: '/auth',
   providers: [{
-    id: 'taproof', name: 'a messenger', type: 'oidc', issuer: ISSUER, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET,
+    id: 'taproof', name: 'a messenger', type: 'oidc', issuer: OIDC_ISSUER, clientId: OIDC_CLIENT_ID, clientSecret: OIDC_CLIENT_SECRET,
     checks: ['pkce', 'state', 'nonce'],
     style: { logo: '' }, // Its logos are on another site.
   }],

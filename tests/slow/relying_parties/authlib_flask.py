@@ -15,9 +15,9 @@ app.config.update(SECRET_KEY=secrets.token_hex(), SESSION_COOKIE_NAME="flask")
 oauth = OAuth(app)
 oauth.register(
     "provider",
-    server_metadata_url=f"{os.environ['ISSUER']}/.well-known/openid-configuration",
-    client_id=os.environ["CLIENT_ID"],
-    client_secret=os.environ["CLIENT_SECRET"],
+    server_metadata_url=f"{os.environ['OIDC_ISSUER']}/.well-known/openid-configuration",
+    client_id=os.environ["OIDC_CLIENT_ID"],
+    client_secret=os.environ["OIDC_CLIENT_SECRET"],
     client_kwargs={"scope": "openid profile"},
 )
 

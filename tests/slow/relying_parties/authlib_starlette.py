@@ -18,9 +18,9 @@ from tests.slow.relying_parties.pages import fingerprint, page
 oauth = OAuth()
 oauth.register(
     "provider",
-    server_metadata_url=f"{os.environ['ISSUER']}/.well-known/openid-configuration",
-    client_id=os.environ["CLIENT_ID"],
-    client_secret=os.environ["CLIENT_SECRET"],
+    server_metadata_url=f"{os.environ['OIDC_ISSUER']}/.well-known/openid-configuration",
+    client_id=os.environ["OIDC_CLIENT_ID"],
+    client_secret=os.environ["OIDC_CLIENT_SECRET"],
     client_kwargs={"scope": "openid profile", "code_challenge_method": "S256"},
 )
 

@@ -8,7 +8,7 @@ import { memoryAdapter } from 'better-auth/adapters/memory';
 import { toNodeHandler } from 'better-auth/node';
 import { genericOAuth } from 'better-auth/plugins';
 
-const { ISSUER, CLIENT_ID, CLIENT_SECRET, PORT } = process.env;
+const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, PORT } = process.env;
 const fingerprint = (token) => createHash('sha256').update(token).digest('hex').slice(0, 16);
 const escaped = (text) => String(text).replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
 const database = { user: [], session: [], account: [], verification: [] };
@@ -22,15 +22,19 @@ server.listen(Number(PORT), '127.0.0.1', () => {
     database: memoryAdapter(database),
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
-    plugins: [genericOAuth({
-      config: [{
-        providerId: 'taproof',
-        discoveryUrl: `${ISSUER}/.well-known/openid-configuration`,
-        clientId: CLIENT_ID,
-        clientSecret: CLIENT_SECRET,
-        scopes: ['openid', 'profile'],
-      }],
-    })],
+    plugins: [
+      genericOAuth({
+        config: [
+          {
+            providerId: "taproof",
+            discoveryUrl: `${OIDC_ISSUER}/.well-known/openid-configuration`,
+            clientId: OIDC_CLIENT_ID,
+            clientSecret: OIDC_CLIENT_SECRET,
+            scopes: ["openid", "profile"],
+          },
+        ],
+      }),
+    ],
   });
   const handle = toNodeHandler(auth);
 

@@ -5,6 +5,7 @@ import os
 import secrets
 
 import django
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
@@ -13,18 +14,30 @@ from django.urls import include, path
 from tests.slow.relying_parties.pages import page
 from werkzeug.serving import make_server
 
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "APPS": [
+            {
+                "provider_id": "taproof",
+                "name": "Messenger",
+                "client_id": os.environ["OIDC_CLIENT_ID"],
+                "secret": os.environ["OIDC_CLIENT_SECRET"],
+                "settings": {"server_url": os.environ["OIDC_ISSUER"]},
+            }
+        ]
+    }
+}
+
 
 def home(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return HttpResponse(page(None))
-    from allauth.socialaccount.models import SocialAccount
-
-    account = SocialAccount.objects.get(user=request.user)
+    account = apps.get_model("socialaccount", "SocialAccount").objects.get(user=request.user)
     claims = account.extra_data["userinfo"]
     return HttpResponse(page({"sub": account.uid, "name": claims["name"], "number": request.user.pk}))
 
 
-def configure(issuer: str) -> None:
+def configure() -> None:
     """Set Django up as the documentation of the package says, with the provider by its address alone."""
     settings.configure(
         SECRET_KEY=secrets.token_hex(),
@@ -69,19 +82,7 @@ def configure(issuer: str) -> None:
             "root": {"handlers": ["log"]},
         },
         SOCIALACCOUNT_LOGIN_ON_GET=True,
-        SOCIALACCOUNT_PROVIDERS={
-            "openid_connect": {
-                "APPS": [
-                    {
-                        "provider_id": "taproof",
-                        "name": "Taproof",
-                        "client_id": os.environ["CLIENT_ID"],
-                        "secret": os.environ["CLIENT_SECRET"],
-                        "settings": {"server_url": issuer},
-                    }
-                ]
-            }
-        },
+        SOCIALACCOUNT_PROVIDERS=SOCIALACCOUNT_PROVIDERS,
     )
 
 
@@ -96,7 +97,7 @@ def sign_out(_request: HttpRequest) -> HttpResponse:
 urlpatterns = [path("", home), path("sign-in", sign_in), path("sign-out", sign_out)]
 
 if __name__ == "__main__":
-    configure(os.environ["ISSUER"])
+    configure()
     django.setup()
     urlpatterns.append(path("accounts/", include("allauth.urls")))  # It reads the settings.
     call_command("migrate", verbosity=0)

@@ -65,8 +65,8 @@ def configure(issuer: str) -> None:
             "handlers": {"log": {"class": "logging.StreamHandler"}},
             "root": {"handlers": ["log"]},
         },
-        OIDC_RP_CLIENT_ID=os.environ["CLIENT_ID"],
-        OIDC_RP_CLIENT_SECRET=os.environ["CLIENT_SECRET"],
+        OIDC_RP_CLIENT_ID=os.environ["OIDC_CLIENT_ID"],
+        OIDC_RP_CLIENT_SECRET=os.environ["OIDC_CLIENT_SECRET"],
         OIDC_RP_SCOPES="openid profile email",
         OIDC_RP_SIGN_ALGO="RS256",
         OIDC_OP_AUTHORIZATION_ENDPOINT=published["authorization_endpoint"],
@@ -81,7 +81,7 @@ def configure(issuer: str) -> None:
 
 
 if __name__ == "__main__":
-    configure(os.environ["ISSUER"])
+    configure(os.environ["OIDC_ISSUER"])
     django.setup()
     urlpatterns.append(path("oidc/", include("mozilla_django_oidc.urls")))  # It reads the settings.
     call_command("migrate", verbosity=0)

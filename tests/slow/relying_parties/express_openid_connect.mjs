@@ -6,7 +6,8 @@ import http from 'node:http';
 import express from 'express';
 import oidc from 'express-openid-connect';
 
-const { ISSUER, CLIENT_ID, CLIENT_SECRET, PORT } = process.env;
+const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, PORT } = process.env;
+process.env.SECRET = randomBytes(32).toString('hex');
 const fingerprint = (token) => createHash('sha256').update(token).digest('hex').slice(0, 16);
 const escaped = (text) => String(text).replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
 const sessions = new Map(); // A back-channel logout needs sessions on the server.
@@ -20,17 +21,19 @@ const app = express();
 const server = http.createServer(app);
 server.listen(Number(PORT), '127.0.0.1', () => {
   const baseURL = `http://127.0.0.1:${server.address().port}`;
-  app.use(oidc.auth({
-    issuerBaseURL: ISSUER,
+  const { SECRET } = process.env;
+  const { auth } = oidc;
+  app.use(auth({
+    issuerBaseURL: OIDC_ISSUER,
     baseURL,
-    clientID: CLIENT_ID,
-    clientSecret: CLIENT_SECRET,
-    secret: randomBytes(32).toString('hex'),
+    clientID: OIDC_CLIENT_ID,
+    clientSecret: OIDC_CLIENT_SECRET,
+    secret: SECRET,
     authRequired: false,
+    authorizationParams: { response_type: "code", scope: "openid profile" },
     idpLogout: true,
     session: { store },
     backchannelLogout: { store },
-    authorizationParams: { response_type: 'code' }, // Its default is the implicit flow.
   }));
   app.get('/', (request, response) => {
     let body = '<a href="/login">Sign in</a>';

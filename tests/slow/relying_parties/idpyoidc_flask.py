@@ -10,7 +10,7 @@ from idpyoidc.client.rp_handler import RPHandler
 from tests.slow.relying_parties.pages import fingerprint, page
 from werkzeug.serving import make_server
 
-ISSUER, CLIENT_ID, CLIENT_SECRET = (os.environ[name] for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"))
+ISSUER, CLIENT_ID, CLIENT_SECRET = (os.environ[f"OIDC_{name}"] for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"))
 application = flask.Flask(__name__)
 application.secret_key = secrets.token_hex()
 handlers: dict[str, RPHandler] = {}

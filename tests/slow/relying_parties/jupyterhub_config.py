@@ -15,7 +15,7 @@ from tests.slow.relying_parties.pages import fingerprint
 
 c = get_config()  # type: ignore[name-defined] # noqa: F821 — traitlets provides it.
 port = int(os.environ["PORT"]) or random_port()
-published = requests.get(f"{os.environ['ISSUER']}/.well-known/openid-configuration", timeout=30).json()
+published = requests.get(f"{os.environ['OIDC_ISSUER']}/.well-known/openid-configuration", timeout=30).json()
 
 
 def report(_authenticator: object, _handler: object, signed_in: dict[str, Any]) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def report(_authenticator: object, _handler: object, signed_in: dict[str, Any]) 
 
 
 c.JupyterHub.authenticator_class = "generic-oauth"
-c.GenericOAuthenticator.client_id = os.environ["CLIENT_ID"]
-c.GenericOAuthenticator.client_secret = os.environ["CLIENT_SECRET"]
+c.GenericOAuthenticator.client_id = os.environ["OIDC_CLIENT_ID"]
+c.GenericOAuthenticator.client_secret = os.environ["OIDC_CLIENT_SECRET"]
 c.GenericOAuthenticator.authorize_url = published["authorization_endpoint"]
 c.GenericOAuthenticator.token_url = published["token_endpoint"]
 c.GenericOAuthenticator.userdata_url = published["userinfo_endpoint"]

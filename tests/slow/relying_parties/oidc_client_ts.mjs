@@ -3,17 +3,20 @@
 import { readFile } from 'node:fs/promises';
 import http from 'node:http';
 
-const { ISSUER, CLIENT_ID, PORT } = process.env;
+const { OIDC_ISSUER, OIDC_CLIENT_ID, PORT } = process.env;
 const library = await readFile(new URL('node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js', import.meta.url));
-const settings = { authority: ISSUER, client_id: CLIENT_ID };
 const page = `<!doctype html><html lang="en"><title>Application</title><div id="shown"></div>
 <script src="/library.js"></script>
 <script type="module">
-  const settings = { ...${JSON.stringify(settings)}, redirect_uri: location.origin + '/callback', post_logout_redirect_uri: location.origin + '/' };
-  if (new URLSearchParams(location.search).has('offline')) sessionStorage.setItem('offline', '1');
-  if (sessionStorage.getItem('offline')) settings.scope = 'openid profile offline_access';
-  else settings.scope = 'openid profile';
-  const manager = new oidc.UserManager(settings);
+  const [OIDC_ISSUER, OIDC_CLIENT_ID] = ${JSON.stringify([OIDC_ISSUER, OIDC_CLIENT_ID])};
+  const { UserManager } = oidc;
+  const manager = new UserManager({
+    authority: OIDC_ISSUER,
+    client_id: OIDC_CLIENT_ID,
+    redirect_uri: location.origin + "/callback",
+    post_logout_redirect_uri: location.origin + "/",
+    scope: "openid profile offline_access",
+  });
   const shown = document.getElementById('shown');
   const fingerprint = async (token) => {
     const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(token));

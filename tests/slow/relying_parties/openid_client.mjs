@@ -1,16 +1,16 @@
 // A relying party: openid-client. /sign-in takes ?mode=query, form_post or par; /device starts the device grant.
-// Without CLIENT_SECRET it is a public client.
+// Without OIDC_CLIENT_SECRET it is a public client.
 
 import { createHash, randomBytes } from 'node:crypto';
 import http from 'node:http';
 
 import * as oidc from 'openid-client';
 
-const { ISSUER, CLIENT_ID, CLIENT_SECRET, PORT } = process.env;
+const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, PORT } = process.env;
 const SCOPE = 'openid profile';
-const secret = CLIENT_SECRET ? oidc.ClientSecretBasic(CLIENT_SECRET) : oidc.None();
+const secret = OIDC_CLIENT_SECRET ? oidc.ClientSecretBasic(OIDC_CLIENT_SECRET) : oidc.None();
 const options = { execute: [oidc.allowInsecureRequests] }; // The provider of the tests has plain HTTP on loopback.
-const config = await oidc.discovery(new URL(ISSUER), CLIENT_ID, {}, secret, options);
+const config = await oidc.discovery(new URL(OIDC_ISSUER), OIDC_CLIENT_ID, {}, secret, options);
 
 const visitors = new Map(); // By cookie: {user, checks, device}.
 const fingerprint = (token) => createHash('sha256').update(token).digest('hex').slice(0, 16);

@@ -108,9 +108,9 @@ def start_party(name: str, directory: Path, issuer: str, registered: Registered)
     return start_program(
         command,
         directory,
-        ISSUER=issuer,
-        CLIENT_ID=registered.client_id,
-        CLIENT_SECRET=registered.client_secret,
+        OIDC_ISSUER=issuer,
+        OIDC_CLIENT_ID=registered.client_id,
+        OIDC_CLIENT_SECRET=registered.client_secret,
         PORT="0",
         # JupyterHub starts it in a session of its own, which would outlive a hub that is killed.
         PROXY=shlex.join(["setpriv", "--pdeathsig", "TERM", str(NODE), str(PROXY)]),

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 import httpx
 from tests.e2e.conftest import OwnProject, Phone, make_phone
 
-AuthMethod = Literal["basic", "post", "none"]
+AuthMethod = Literal["any", "basic", "post", "none"]
 SigningAlg = Literal["RS256", "ES256"]
 Email = Literal["none", "synthetic"]
 NAME = "Ada <b>Lovelace</b> 🦊"
@@ -31,7 +31,7 @@ class Provider(Protocol):
         self,
         path: str,
         *,
-        auth_method: AuthMethod = "basic",
+        auth_method: AuthMethod = "any",
         signing_alg: SigningAlg = "RS256",
         email: Email = "none",
     ) -> Registered:
@@ -57,7 +57,7 @@ class Taproof:
         self,
         path: str,
         *,
-        auth_method: AuthMethod = "basic",
+        auth_method: AuthMethod = "any",
         signing_alg: SigningAlg = "RS256",
         email: Email = "none",
     ) -> Registered:
@@ -90,16 +90,17 @@ class StandIn:
         self,
         path: str,
         *,
-        auth_method: AuthMethod = "basic",
+        auth_method: AuthMethod = "any",
         signing_alg: SigningAlg = "RS256",
         email: Email = "none",  # noqa: ARG002 — it has addresses for all clients.
     ) -> Registered:
-        method = auth_method if auth_method == "none" else f"client_secret_{auth_method}"
+        # It fixes a method for each client, where Taproof accepts both.
+        methods = {"none": "none", "post": "client_secret_post"}
         metadata = {
             "application_type": "native",  # So that the port of a loopback address does not matter.
             "redirect_uris": [f"http://127.0.0.1{path}"],
             "grant_types": ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code"],
-            "token_endpoint_auth_method": method,
+            "token_endpoint_auth_method": methods.get(auth_method, "client_secret_basic"),
             "id_token_signed_response_alg": signing_alg,
         }
         answer = self.client.post("/reg", json=metadata)

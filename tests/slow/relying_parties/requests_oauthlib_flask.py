@@ -11,7 +11,7 @@ from requests_oauthlib import OAuth2Session
 from tests.slow.relying_parties.pages import fingerprint, page
 from werkzeug.serving import make_server
 
-ISSUER, CLIENT_ID, CLIENT_SECRET = (os.environ[name] for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"))
+ISSUER, CLIENT_ID, CLIENT_SECRET = (os.environ[f"OIDC_{name}"] for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"))
 os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"  # The provider of the tests has plain HTTP on loopback.
 endpoints: dict[str, Any] = requests.get(f"{ISSUER}/.well-known/openid-configuration", timeout=30).json()
 application = flask.Flask(__name__)

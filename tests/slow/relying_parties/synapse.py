@@ -36,9 +36,9 @@ if __name__ == "__main__":
             {
                 "idp_id": "taproof",
                 "idp_name": "Messenger",
-                "issuer": os.environ["ISSUER"],
-                "client_id": os.environ["CLIENT_ID"],
-                "client_secret": os.environ["CLIENT_SECRET"],
+                "issuer": os.environ["OIDC_ISSUER"],
+                "client_id": os.environ["OIDC_CLIENT_ID"],
+                "client_secret": os.environ["OIDC_CLIENT_SECRET"],
                 "scopes": ["openid", "profile"],
                 "user_mapping_provider": {
                     "config": {"localpart_template": "u{{ user.sub }}", "display_name_template": "{{ user.name }}"}
@@ -58,4 +58,4 @@ if __name__ == "__main__":
     command = [sys.executable, "-m", "synapse.app.homeserver", "-c", str(place / "homeserver.yaml")]
     subprocess.run([*command, "--generate-keys"], check=True)
     print(json.dumps({"port": port}), flush=True)
-    os.execv(sys.executable, command)
+    subprocess.run(command, check=False)
