@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -13,14 +13,15 @@ from tests.granian_server import serve
 from tests.ports import free_port
 from tests.waiting import until
 
-from taproof.console import live
 from taproof.console.guard import SECURITY_HEADERS
+from taproof.console.live import StreamLimits
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import new_id
 from taproof.core.identity import MessengerIdentity
 
 PATH = "/console/sessions/live"
+QUICK = StreamLimits(look_every=0.005)
 PATIENCE = 60.0
 """Seconds until a test gives up; none waits so long when all is well."""
 
@@ -132,8 +133,8 @@ class Streams:
 
 
 @pytest.fixture
-async def streams(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Streams]:
-    monkeypatch.setattr(live, "LOOK_EVERY", 0.005)
+async def streams(console: Installation) -> AsyncIterator[Streams]:
+    console.app.live.limits = QUICK
     opened = Streams(console)
     yield opened
     for client in opened.clients:
@@ -194,10 +195,10 @@ async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams:
 
 
 async def test_a_reconnecting_browser_gets_only_changes(
-    visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, console: Installation, streams: Streams
 ) -> None:
     """A browser that reconnects reports its version; the same rows are not sent twice, but comments, to stay open."""
-    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    console.app.live.limits = replace(QUICK, comment_every=0.02)
     shop, _ = await visitor.create_project()
     first = await (await streams.open(visitor)).news()
     client = await streams.open(visitor, **{"last-event-id": first.fields["id"]})
@@ -245,11 +246,9 @@ async def test_a_deleted_project_ends_its_stream(visitor: Visitor, console: Inst
     await client.end()
 
 
-async def test_others_see_nothing(
-    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_others_see_nothing(visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams) -> None:
     """Sessions of other developers change nothing in a stream, and their projects have no stream."""
-    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    console.app.live.limits = replace(QUICK, comment_every=0.02)
     shop, _ = await visitor.create_project("Secret shop")
     own, other = await streams.open(visitor), await streams.open(stranger)
     await own.news()
@@ -293,7 +292,7 @@ async def test_head_is_answered_at_once(visitor: Visitor, console: Installation)
 
 async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, streams: Streams) -> None:
     """The sixth stream of a developer is refused; other developers are not, and a closed stream frees its place."""
-    clients = [await streams.open(visitor) for _ in range(live.DEVELOPER_LIMIT)]
+    clients = [await streams.open(visitor) for _ in range(QUICK.developer)]
     refused = await streams.open(visitor)
     assert (refused.status, refused.headers["retry-after"]) == (503, "30")
     assert refused.ended
@@ -304,10 +303,10 @@ async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, stre
 
 
 async def test_places_of_the_process(
-    visitor: Visitor, stranger: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams
 ) -> None:
     """There is also a limit for all developers together."""
-    monkeypatch.setattr(live, "PROCESS_LIMIT", 2)
+    console.app.live.limits = replace(QUICK, process=2)
     await streams.open(visitor)
     client = await streams.open(stranger)
     assert (await streams.open(stranger)).status == 503
@@ -316,19 +315,17 @@ async def test_places_of_the_process(
     assert (await streams.open(stranger)).status == 200
 
 
-async def test_a_stream_has_a_lifetime(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_has_a_lifetime(visitor: Visitor, console: Installation, streams: Streams) -> None:
     """A stream ends regularly after its lifetime, so that the browser reconnects."""
-    monkeypatch.setattr(live, "LIFETIME", 0.05)
+    console.app.live.limits = replace(QUICK, lifetime=0.05)
     client = await streams.open(visitor)
     await client.end()
     assert client.ended
 
 
-async def test_a_slow_client_delays_nobody(
-    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_client_delays_nobody(visitor: Visitor, console: Installation, streams: Streams) -> None:
     """A client that does not read takes no memory; when it reads again, it gets the current rows once."""
-    monkeypatch.setattr(live, "_FAREWELL", 0.01)
+    console.app.live.limits = replace(QUICK, farewell=0.01)
     shop, _ = await visitor.create_project()
     slow, quick = await streams.open(visitor), await streams.open(visitor)
     await slow.news()

@@ -16,7 +16,6 @@ from taproof.console.analytics import AnalyticsPages
 from taproof.console.audit import AuditPages
 from taproof.console.clients import ClientPages
 from taproof.console.encrypted_cookie import EncryptedCookie
-from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
 from taproof.console.members import MemberPages
@@ -86,10 +85,10 @@ class Console:
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
-        self.live: Final = LiveSessions(access, pages, use_cases.session_reader, clock)
-        """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
-        developers, projects, deliveries = use_cases.developers, use_cases.projects, use_cases.deliveries
+        developers, projects, session_reader = use_cases.developers, use_cases.projects, use_cases.session_reader
         invitations, sign_ins, plans = use_cases.invitations, use_cases.developer_sign_ins, use_cases.plans
+        self.live: Final = LiveSessions(access, pages, session_reader, clock)
+        """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
         self._quick_start = QuickStart(base_url, sdk_release(version))
         each = (
             SignInPages(
@@ -121,11 +120,10 @@ class Console:
             ),
             ClientPages(access, pages, use_cases.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
-            WebhookPages(access, pages, projects, deliveries),
+            WebhookPages(access, pages, projects, use_cases.deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.
-            SessionPages(access, pages, use_cases.session_reader, projects, deliveries, clock),
-            ErasurePages(access, pages, use_cases.erasure, use_cases.session_reader),
-            UserPages(access, pages, use_cases.users, use_cases.exports, use_cases.session_reader, clock),
+            SessionPages(access, pages, session_reader, projects, use_cases.deliveries, clock),
+            UserPages(access, pages, use_cases.users, use_cases.exports, use_cases.erasure, session_reader, clock),
             AnalyticsPages(access, pages, use_cases.analytics),
         )
         routes: list[BaseRoute] = [

@@ -3,17 +3,17 @@
 from typing import Any, Final
 
 from taproof.console.forms import Form
-from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.core.errors import InvalidRequest
 from taproof.core.names import visible_name
 from taproof.core.oidc.clients import CLIENT_DEFAULTS, GRANT_TYPES, ClientChanges, OidcClient
 
-_IN_WORDS: Final = {
+LABELS: Final = {
     "name ": "The name ",
     "redirect_uris": "Redirect URIs",
     "id_token_lifetime ": "The lifetime of ID tokens ",
     "grant_types ": "How users sign in ",
 }
-"""The beginnings of API error sentences about a field, with the form's own wording."""
+"""The form's labels of fields, by the beginning of an error's sentence."""
 NEW: Final = {"name": "", "redirect_uris": (), **CLIENT_DEFAULTS.given()}
 """The form values for a new client."""
 _CHOICES: Final = ("auth_method", "signing_alg", "email")
@@ -64,11 +64,3 @@ def _changes(values: dict[str, Any]) -> ClientChanges:
             raise InvalidRequest("id_token_lifetime must be a whole number of seconds.")
         values = values | {"id_token_lifetime": int(lifetime)}
     return ClientChanges(**values)
-
-
-def in_words(error: TaproofError) -> str:
-    """Return an error's sentence, with the field name used in the form."""
-    for field, words in _IN_WORDS.items():
-        if error.sentence.startswith(field):
-            return words + error.sentence.removeprefix(field)
-    return error.sentence

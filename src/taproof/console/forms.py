@@ -1,11 +1,12 @@
 """Read form fields."""
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from taproof.core.errors import InvalidRequest, SignedOut
+from taproof.core.errors import InvalidRequest, SignedOut, TaproofError
 from taproof.http.body import body_headers, read_body
 
 _FIELDS: Final = 50
@@ -46,3 +47,11 @@ async def read_form(request: Request) -> Form:
     except ValueError:
         raise InvalidRequest("The form cannot be read. Its text is not UTF-8, or it has too many fields.") from None
     return Form((name, value.strip()) for name, value in fields)
+
+
+def in_words(error: TaproofError, labels: Mapping[str, str]) -> str:
+    """Return an API error's sentence with the form's label of the field that it begins with."""
+    for field, label in labels.items():
+        if error.sentence.startswith(field):
+            return label + error.sentence.removeprefix(field)
+    return error.sentence

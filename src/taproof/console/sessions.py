@@ -66,7 +66,7 @@ class SessionFilters:
         return f"{path}?{urlencode(query)}" if query else path
 
     async def list_sessions(
-        self, sessions: SessionReader, developer: Developer, cursor: str | None = None
+        self, sessions: SessionReader, developer: Developer, cursor: str | None = None, *, limit: int = PAGE
     ) -> SessionPage:
         """Return a page of the sessions that match.
 
@@ -84,7 +84,7 @@ class SessionFilters:
             developer,
             project_id=self.project_id or None,
             status=status,
-            limit=PAGE,
+            limit=limit,
             cursor=cursor,
             since=since,
             until=until,
