@@ -1,10 +1,5 @@
 """Limit a developer's calls to the developer API and the console, across all of the account's tokens and browsers.
 
-| limit | calls | rate |
-|---|---|---|
-| `developer` | all of a developer's calls | a setting, 600 a minute |
-| `developer_write` | calls that can change something | a setting, 1,000 an hour |
-
 A call across all projects costs one more unit for each hundred projects. This limits the work per minute, not only the
 number of calls. One developer's calls of this kind also run one at a time, so that other tenants wait for at most one.
 
@@ -18,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,7 +22,6 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
-from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields
 from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
@@ -44,6 +38,14 @@ DOWNLOADS: Final = 2
 _DOWNLOAD_WAIT: Final = 10 * SECOND
 _REFUSED: Final = 10_000
 """The maximum number of access tokens remembered as refused."""
+
+
+class Allowance(NamedTuple):
+    """A limit that a call was counted against: its name, its rule, and the caller's remaining allowance."""
+
+    name: str
+    rule: Gcra
+    left: Standing
 
 
 @dataclass(slots=True)
@@ -74,8 +76,8 @@ class DeveloperLimits:
     ) -> None:
         self._refusal = refusal
         self._clock = clock
-        self._calls = None if calls is None else KeyedGcra(Gcra(calls.number, calls.window, calls.number))
-        self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
+        self._calls = None if calls is None else KeyedGcra(burst_of_all(calls))
+        self._writes = None if writes is None else KeyedGcra(burst_of_all(writes))
         self._ways_out = KeyedGcra(WAY_OUT)
         self._refused: dict[int, int] = {}
         """The time (ms) until which a token is refused, keyed by an unpredictable hash, so that no token is stored."""
@@ -94,7 +96,7 @@ class DeveloperLimits:
         Raises:
             RateLimited: there are too many calls; this call is not counted.
         """
-        allowances: Allowances = []
+        allowances: list[Allowance] = []
         scope.setdefault("state", {})[_ALLOWANCES] = allowances
         now = self._clock()
         key = actor.developer.id
@@ -126,9 +128,8 @@ class DeveloperLimits:
         if until <= now:
             del self._refused[key]
             return None
-        scope.setdefault("state", {})[_ALLOWANCES] = [
-            Allowance("developer", self._calls.rule, Standing(0, until - now))
-        ]
+        refused = Allowance("developer", self._calls.rule, Standing(0, until - now))
+        scope.setdefault("state", {})[_ALLOWANCES] = [refused]
         return self._refusal("developer", until - now)
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
@@ -190,11 +191,28 @@ class DeveloperLimits:
             self._calls.charge(developer_id, now)
 
 
-def _count(name: str, limit: KeyedGcra, key: str, now: int, allowances: Allowances) -> bool:
+def _count(name: str, limit: KeyedGcra, key: str, now: int, allowances: list[Allowance]) -> bool:
     """Count a call if it is allowed, and record how many are left. Return whether it is allowed."""
     is_allowed = limit.spend(key, now)
     allowances.append(Allowance(name, limit.rule, limit.standing(key, now)))
     return is_allowed
+
+
+def burst_of_all(rate: Rate) -> Gcra:
+    """Return the limit with this rate that admits all its calls at once."""
+    return Gcra(rate.number, rate.window, rate.number)
+
+
+def rate_limit_fields(allowances: list[Allowance]) -> list[tuple[bytes, bytes]]:
+    """Return the headers for these limits (draft-ietf-httpapi-ratelimit-headers-11)."""
+    policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in allowances)
+    standings = ", ".join(f'"{name}";r={left.remaining};t={seconds(left.until_next)}' for name, _, left in allowances)
+    return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
+
+
+def seconds(milliseconds: int) -> int:
+    """Return whole seconds, rounded up, so that a client that retries after this time is not too early."""
+    return max(1, -(-milliseconds // SECOND))
 
 
 class HoldLimits(Protocol):
@@ -217,7 +235,7 @@ class TellLimits:
             return
 
         async def telling_send(message: Message) -> None:
-            allowances: Allowances = scope.get("state", {}).get(_ALLOWANCES, [])
+            allowances: list[Allowance] = scope.get("state", {}).get(_ALLOWANCES, [])
             if allowances and message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], *rate_limit_fields(allowances)]}
             await send(message)
