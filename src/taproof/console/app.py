@@ -50,7 +50,7 @@ class Console:
     """The console as an ASGI application that serves /console and everything below it.
 
     Args:
-        use_cases: the use cases.
+        use_cases: what the pages call.
         encryptor: encrypts the console's cookies.
         clock: returns the time in ms.
         entropy: returns random bytes.
@@ -152,10 +152,7 @@ class Console:
 
     async def _show_http_failure(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only.
-        sentences = {
-            404: "This page does not exist.",
-            405: "This page does not accept that kind of request.",
-        }
+        sentences = {404: "This page does not exist.", 405: "This page does not accept that kind of request."}
         request.state.visitor = await self._access.visitor(request)
         shown = NotFound(sentences.get(error.status_code, error.detail))
         response = await self._show_failure(request, shown, error.status_code)
