@@ -92,12 +92,3 @@ async def test_a_bad_rotation_is_400_and_begins_nothing(
     response = await api.call("POST", f"{path}/webhook-secret/rotate", token, content=content, headers=headers)
     assert sentence in assert_error(response, 400, "invalid_request")
     assert (await get(api, f"{path}/webhook-secret", token))["next_webhook_secret"] is None
-
-
-async def test_a_rotation_body_ends_at_16_kib(api: Api) -> None:
-    """The limit of all bodies holds for one that may be left out too."""
-    token, path, _ = await own_project(api)
-    response = await api.call(
-        "POST", f"{path}/webhook-secret/rotate", token, content=b"{}".ljust(16 * 1024 + 1), headers=JSON
-    )
-    assert_error(response, 413, "payload_too_large")

@@ -12,8 +12,7 @@ from tests.console.conftest import Installation, Visitor
 
 from taproof.console.forms import read_form
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
-from taproof.http import body
-from taproof.http.body import BodyDeadline
+from taproof.core.projects import Project
 
 SIGN_IN = "/console/sign-in"
 FORM = b"application/x-www-form-urlencoded"
@@ -66,24 +65,6 @@ def part(body: bytes, *, more: bool = True) -> Message:
 async def read(body: bytes, content_type: bytes = FORM) -> dict[str, str]:
     scope = {"type": "http", "headers": [(b"content-type", content_type)]}
     return await read_form(Request(scope, arriving(part(body, more=False))))
-
-
-@pytest.fixture
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "_EVERY", 0.001)
-    monkeypatch.setattr(body, "_deadline", BodyDeadline(3))
-
-
-@pytest.mark.usefixtures("_quick")
-@pytest.mark.parametrize("begun", [[], [part(b"n")], [part(b"n"), part(b"e"), part(b"")]], ids=range(3))
-async def test_a_form_that_does_not_arrive_is_refused(
-    console: Installation, capsys: pytest.CaptureFixture[str], begun: list[Message]
-) -> None:
-    """A form that stops in the middle is given up after a time, and is not logged as a bug."""
-    shown = await post(console, arriving(*begun), (b"content-length", b"100"))
-    assert shown.status == 400
-    assert "took longer than 10 seconds" in shown.text
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("begun", [[], [part(b"next=%2Fcon")]], ids=range(2))
@@ -149,9 +130,10 @@ async def test_the_type_may_have_parameters() -> None:
     assert await read(b"a=1", b"Application/X-WWW-Form-Urlencoded ; charset=UTF-8") == {"a": "1"}
 
 
-async def test_a_form_of_a_session_that_has_ended_changes_nothing(console: Installation, visitor: Visitor) -> None:
+async def test_a_form_of_a_session_that_has_ended_changes_nothing(
+    console: Installation, visitor: Visitor, project: Project
+) -> None:
     """A session that ends while a form arrives is refused at its end."""
-    project, _ = await visitor.create_project("Shop")
 
     async def slow_form() -> AsyncIterator[bytes]:
         yield b"confirmation="

@@ -6,11 +6,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import httpx
 import pytest
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
-from tests.granian_server import serve
-from tests.ports import free_port
 from tests.waiting import until
 
 from taproof.console.guard import SECURITY_HEADERS
@@ -19,6 +16,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import new_id
 from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
 
 PATH = "/console/sessions/live"
 QUICK = StreamLimits(look_every=0.005)
@@ -143,12 +141,11 @@ async def streams(console: Installation) -> AsyncIterator[Streams]:
     assert console.app.live.count == 0
 
 
-async def test_changes_are_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_changes_are_sent(visitor: Visitor, console: Installation, streams: Streams, project: Project) -> None:
     """The stream sends the rows as the page shows them: at first, with each new session, and with each change."""
-    shop, _ = await visitor.create_project("Shop")
     client = await streams.open(visitor)
     assert "There are no sessions yet" in (await client.news()).rows
-    started = await visitor.start_session(shop.id)
+    started = await visitor.start_session(project.id)
     assert "Waiting for the user to open the link." in (await client.news()).rows
     await console.messenger.open(started.deeplink)
     assert ">Opened, waiting for the user’s decision.<" in (await client.news()).rows
@@ -160,11 +157,12 @@ async def test_changes_are_sent(visitor: Visitor, console: Installation, streams
     assert shown.one(".//tbody").get("data-version") == last.fields["id"]
 
 
-async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_time_alone_changes_rows(
+    visitor: Visitor, console: Installation, streams: Streams, project: Project
+) -> None:
     """A session that expires without a write changes its row, as does a confirmed one that is not read in time."""
-    shop, _ = await visitor.create_project()
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
-    await visitor.start_session(shop.id)
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.start_session(project.id)
     client = await streams.open(visitor)
     first = await client.news()
     assert "Pending" in first.rows
@@ -175,11 +173,10 @@ async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, 
     assert "never used" in second.rows
 
 
-async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams) -> None:
+async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams, project: Project) -> None:
     """Sessions outside the filters are not sent; the link to the next page keeps the filters."""
-    shop, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
-    await visitor.start_session(shop.id)
+    await visitor.start_session(project.id)
     client = await streams.open(visitor, f"project_id={blog.id}&status=pending")
     assert "No session matches" in (await client.news()).rows
     for _ in range(51):
@@ -223,25 +220,27 @@ async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation
     assert "&lt;script&gt;" in message.rows
 
 
-async def test_a_session_that_ended_ends_its_streams(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_a_session_that_ended_ends_its_streams(
+    visitor: Visitor, console: Installation, streams: Streams, project: Project
+) -> None:
     """A browser that was signed out elsewhere receives no further rows, and is told so."""
-    shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
     await console.services.console_sessions.delete_console_sessions(visitor.actor)
-    await visitor.start_session(shop.id)
+    await visitor.start_session(project.id)
     message = await client.news()
     assert message.fields == {"event": "signed-out", "data": "{}"}
     await client.end()
     assert client.ended
 
 
-async def test_a_deleted_project_ends_its_stream(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_a_deleted_project_ends_its_stream(
+    visitor: Visitor, console: Installation, streams: Streams, project: Project
+) -> None:
     """The deletion of the project ends the stream and is reported."""
-    shop, _ = await visitor.create_project()
-    client = await streams.open(visitor, f"project_id={shop.id}")
+    client = await streams.open(visitor, f"project_id={project.id}")
     await client.news()
-    await console.services.projects.delete_project(visitor.actor, shop.id)
+    await console.services.projects.delete_project(visitor.actor, project.id)
     assert (await client.news()).fields["event"] == "project-gone"
     await client.end()
 
@@ -364,10 +363,9 @@ async def test_closing_ends_all_streams(
 
 
 async def test_a_stream_survives_an_unavailable_store(
-    visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
     """A failing store does not end the stream; once the store is back, changes are sent again."""
-    shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
     storage = console.storage
@@ -382,7 +380,7 @@ async def test_a_stream_survives_an_unavailable_store(
             away.setattr(part, name, fail)
             async with asyncio.timeout(PATIENCE):
                 await tried.wait()
-        await visitor.start_session(shop.id)
+        await visitor.start_session(project.id)
         assert "Pending" in (await client.news()).rows
 
 
@@ -400,30 +398,3 @@ async def test_a_bug_ends_the_stream_and_is_logged(
     await client.end()
     assert client.ended
     assert "ZeroDivisionError" in capsys.readouterr().out
-
-
-async def test_over_http(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """With the real server, changes arrive, a client that leaves frees its place, and the stop ends the stream."""
-    shop, _ = await visitor.create_project()
-    port = free_port()
-    stop = await serve(console.app.app, port)
-    cookie = {"Cookie": f"taproof_session={visitor.client.cookies[SESSION_COOKIE]}"}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=cookie, timeout=PATIENCE) as client:
-        async with client.stream("GET", PATH) as answer:
-            lines = answer.aiter_lines()
-            await visitor.start_session(shop.id)
-            async for line in lines:
-                if "Waiting for the user" in line:
-                    break
-            assert console.app.live.count == 1
-        await streams.until_count(0)
-        async with client.stream("GET", PATH) as answer:
-            lines = answer.aiter_lines()
-            async for line in lines:
-                if "rows" in line:
-                    break
-            console.app.live.close()
-            async with asyncio.timeout(PATIENCE):
-                async for _ in lines:
-                    pass
-    await stop()

@@ -132,10 +132,7 @@ async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Vis
         console.clock.now += 1
     await expect(page.locator("#session-rows tr[data-session]")).to_have_count(50)
     await expect(page.locator("#older")).to_be_visible()
-    sessions = await console.services.session_reader.list_sessions(
-        visitor.developer, project_id=None, status=None, limit=100, cursor=None
-    )
-    every = [session.id for session in sessions.sessions]
+    every = [session.id for session in await visitor.sessions()]
     # The page has had 50 rows since before the last of them arrived.
     await expect(page.locator("#session-rows tr").last).to_have_attribute("data-session", every[49])
     await page.locator("#older").click()

@@ -1,6 +1,5 @@
 """The pages of projects warn when the plan has few or no sign-ins left this month."""
 
-import pytest
 from tests.console.conftest import Installation, Visitor
 from tests.console.test_projects import LIST
 
@@ -8,11 +7,8 @@ from taproof.core.clock import DAY
 from taproof.core.identity import MessengerIdentity
 
 
-async def test_the_usage_is_shown_with_the_projects(
-    console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_usage_is_shown_with_the_projects(console: Installation, visitor: Visitor) -> None:
     """There is no notice below four fifths, then the usage, then that nothing can start; it resets with the month."""
-    monkeypatch.setattr(console.services.plans, "_sign_ins", {"pro": 5})
     ada = await console.sign_in(await console.add_developer("grace@example.com", "pro"))
     project, _ = await ada.create_project()
     await visitor.create_project()

@@ -178,11 +178,7 @@ class LoginApi:
         )
 
     async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
-        """Wait while the sign-in is pending.
-
-        Raises:
-            AuthorizationPending: the client has disconnected, so the result must not be read.
-        """
+        """Wait while the sign-in is pending. Raise AuthorizationPending if the client leaves, to read nothing."""
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._developer_sign_ins.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":

@@ -43,10 +43,9 @@ def typed(form: Form) -> dict[str, str]:
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return only what the visitor changed. Another page can have changed the rest meanwhile.
+    """Return only what the visitor changed. Raise InvalidRequest if a line of the other languages cannot be read.
 
-    Raises:
-        InvalidRequest: a line of the other languages cannot be read.
+    Another page can have changed the rest meanwhile.
     """
     texts = _read_lines(form["other_languages"])
     if own := {key: form[key] for key in TEXT_LIMITS if form[key]}:

@@ -37,19 +37,14 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
 
 
 def new(form: Form) -> ClientChanges:
-    """Return the settings of a new client.
-
-    Raises:
-        InvalidRequest: the lifetime is not a number.
-    """
+    """Return the settings of a new client. Raise InvalidRequest if the lifetime is not a number."""
     return _changes(typed(form) | {"name": form["name"]})
 
 
 def changes(form: Form) -> ClientChanges:
-    """Return only the fields that the visitor changed. Another page can have changed the other fields meanwhile.
+    """Return only the fields that the visitor changed. Raise InvalidRequest if the lifetime is not a number.
 
-    Raises:
-        InvalidRequest: the lifetime is not a number.
+    Another page can have changed the other fields meanwhile.
     """
     # Use the name as typed: invisible characters are refused, not dropped.
     before = typed(form, "was_") | {"name": form["was_name"]}

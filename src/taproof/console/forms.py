@@ -27,11 +27,8 @@ class Form(dict[str, str]):
 async def read_form(request: Request) -> Form:
     """Return the fields of an `application/x-www-form-urlencoded` body.
 
-    Raises:
-        InvalidRequest: the body is not a form, not UTF-8, incomplete, or took more than ten seconds to arrive.
-        PayloadTooLarge: the body is larger than 16 KiB.
-        UnsupportedContentEncoding: the body is compressed.
-        SignedOut: the visitor was signed out while the form was arriving.
+    Raise SignedOut if the visitor was signed out while the form was arriving, InvalidRequest if the body is no form in
+    UTF-8, and the errors of `body_headers` and `read_body`.
     """
     content_type, length = body_headers(request.scope["headers"])
     if content_type.partition(b";")[0].strip().lower() != b"application/x-www-form-urlencoded":

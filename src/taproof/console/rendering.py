@@ -44,14 +44,8 @@ _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": 
 class PageRenderer:
     """Renders templates.
 
-    Args:
-        encryptor: encrypts the cookie for the next page, which can contain secrets.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        version: the version of this release, for the page footer.
-        brand: the operator's name and logo.
-        sandbox: whether the messenger is the sandbox's.
-        one_click: whether the sign-in page offers to open the console as the sandbox's developer.
+    `encryptor` encrypts the cookie for the next page, which can contain secrets. `one_click`: the sign-in page offers
+    to open the console as the sandbox's developer.
     """
 
     def __init__(

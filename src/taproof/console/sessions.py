@@ -70,9 +70,7 @@ class SessionFilters:
     ) -> SessionPage:
         """Return a page of the sessions that match.
 
-        Raises:
-            InvalidRequest: a filter is not valid; the sentence names it.
-            ProjectNotFound: this developer has no such project.
+        Raise InvalidRequest, which names the filter that is not valid, or ProjectNotFound.
         """
         status = next((each for each in STATUS_NAMES if each == self.status), None)
         if self.status and status is None:

@@ -110,11 +110,7 @@ def forget_process(directory: Path, process: int) -> None:
 class Metrics:
     """The metrics of one process.
 
-    Args:
-        exposed: the registry that `/metrics` shows.
-        version: the release.
-        shared: what `share_metrics` returned, if several processes share this port.
-
+    `/metrics` shows the registry `exposed`. `shared` is from `share_metrics`, if several processes share this port.
     `count_poll` (by status), `rate_limited` (by limit) and the functions `observe_…` are created in advance, so
     counting on the polled path is one call.
     """
@@ -258,13 +254,13 @@ class CountRequests:
     """ASGI middleware that counts a FastAPI application's responses by route template."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
+        self.app = app
         self._requests = metrics.developer_requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application and count its response."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
 
         async def counting_send(message: Message) -> None:
@@ -275,4 +271,4 @@ class CountRequests:
                 self._requests.labels(method, route, str(message["status"])).inc()
             await send(message)
 
-        await self._app(scope, receive, counting_send)
+        await self.app(scope, receive, counting_send)

@@ -79,9 +79,9 @@ class RateLimits:
         self._local_only = local_only
         self.developers = DeveloperLimits(self.refusal, clock, calls=developer, writes=developer_write)
         self._refused = metrics.rate_limited
-        self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
+        self.polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
         self._device_polls = KeyedGcra(POLLS)
-        self._unknown = AddressLimit(UNKNOWN)
+        self.unknown = AddressLimit(UNKNOWN)
         self._sign_ins = AddressLimit(SIGN_INS)
         self._credentials = AddressLimit(CREDENTIALS)
         self._pages = AddressLimit(PAGES)
@@ -119,19 +119,19 @@ class RateLimits:
         # Use an unpredictable hash, so that no token is stored.
         key = hash((address, project_id, session_token, code_verifier))
         now = self.clock()
-        is_in = self._polls.spend_again(key, now)
+        is_in = self.polls.spend_again(key, now)
         if is_in:
             return None
         if is_in is None:
-            left = self._unknown.standing(address if public else project_id, now)
+            left = self.unknown.standing(address if public else project_id, now)
             if not left.remaining:
                 return self._refused_poll("verify_unknown", left.until_next)
             key_of_all = hash((address, session_token))
-            if self._polls.spend(key_of_all, now):
-                self._polls.spend(key, now)
+            if self.polls.spend(key_of_all, now):
+                self.polls.spend(key, now)
                 return None
             key = key_of_all
-        return self._refused_poll("verify_session", self._polls.standing(key, now).until_next)
+        return self._refused_poll("verify_session", self.polls.standing(key, now).until_next)
 
     def poll_failed(
         self,
@@ -154,9 +154,9 @@ class RateLimits:
         now = self.clock()
         # Invented sessions use no memory, and do not count against other callers of the same session.
         verifier = code_verifier if isinstance(code_verifier, str) else None
-        self._polls.forget(hash((address, project_id, session_token, verifier)))
-        self._polls.give_back(hash((address, session_token)), now)
-        self._unknown.charge(address if public else project_id, now)
+        self.polls.forget(hash((address, project_id, session_token, verifier)))
+        self.polls.give_back(hash((address, session_token)), now)
+        self.unknown.charge(address if public else project_id, now)
 
     def _refused_poll(self, name: LimitName, wait: int) -> int:
         self._refused[name].inc()

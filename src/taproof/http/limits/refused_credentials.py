@@ -30,10 +30,7 @@ class RefusedCredentials:
     def note(self, kind: CredentialKind, scope: Scope, route: str | None = None) -> None:
         """Log a refusal; if too many were just logged, only count it for the next entry.
 
-        Args:
-            kind: the kind of the refused credential.
-            scope: the request's scope.
-            route: the route template if the path has parameters; None: the path is the route.
+        `route` is the route's template; without one, the path is the route.
         """
         after = LINES.spend(self._tat, self._clock())
         if after is None:
