@@ -29,6 +29,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.core.identity import MessengerIdentity
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.service.bots import BotAccount, Bots
@@ -178,6 +179,19 @@ class Api:
         response = await self.client.request(method, path, headers=headers, **request)
         self.documented.check(method, path.partition("?")[0], response)
         return response
+
+    async def get(self, path: str, token: str) -> Any:
+        """Return what a successful answer holds."""
+        response = await self.call("GET", path, token)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def confirm(self, project_id: str, user: str = "42") -> str:
+        """Let a user sign in to a project, and confirm; return the session token."""
+        token = (await self.signin.create_session(project_id, public=True)).session_token
+        await self.signin.open_session(token, user)
+        await self.signin.confirm_session(token, MessengerIdentity(user, "Ada", "ada"))
+        return token
 
     async def execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
         """Change the store by SQL."""

@@ -9,7 +9,7 @@ from tests.api.conftest import START, Api, assert_error, client_of
 
 from taproof.contract.fields import described
 from taproof.contract.project import Project
-from taproof.core.clock import DAY, iso8601
+from taproof.core.clock import DAY, HOUR, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project as StoredProject
@@ -223,6 +223,37 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api, token: str, 
     assert await shown() == pending | identity | {"status": "used"}
 
 
+async def test_the_list_is_filtered_by_project_time_and_account(api: Api, token: str) -> None:
+    """`since` is in, `until` is not, whatever their offset; both go with an account and through all pages."""
+    project, other = [await api.post("/projects", token, {"name": name}) for name in ("Acme", "Other")]
+    for number in range(6):
+        api.clock.now += MINUTE
+        await api.confirm(project["id"], str(number % 2))
+    for query, expected in (
+        ("", [6, 5, 4, 3, 2, 1]),
+        (f"since={iso8601(START + 3 * MINUTE)}", [6, 5, 4, 3]),
+        (f"until={iso8601(START + 3 * MINUTE)}", [2, 1]),
+        (f"since={iso8601(START + 2 * MINUTE)}&until={iso8601(START + 5 * MINUTE)}", [4, 3, 2]),
+        (f"since={iso8601(START + 3 * MINUTE).replace('Z', '-00:00')}", [6, 5, 4, 3]),
+        (f"since={iso8601(START + 3 * MINUTE + 2 * HOUR).replace('Z', '%2B02:00')}", [6, 5, 4, 3]),
+        (f"project_id={project['id']}", [6, 5, 4, 3, 2, 1]),
+        (f"project_id={other['id']}", []),
+        ("messenger_id=1", [6, 4, 2]),
+        (f"messenger_id=1&until={iso8601(START + 6 * MINUTE)}&status=confirmed", [4, 2]),
+        ("messenger_id=1&status=used", []),
+        ("messenger_id=2", []),
+    ):
+        found: list[Any] = []
+        cursor = ""
+        while True:
+            page = await api.get(f"/sessions?limit=2&{query}{cursor}", token)
+            found += page["sessions"]
+            if page["next_cursor"] is None:
+                break
+            cursor = f"&cursor={page['next_cursor']}"
+        assert [each["created_at"] for each in found] == [iso8601(START + each * MINUTE) for each in expected]
+
+
 BAD_QUERIES = [
     ("limit=0", "limit must be a whole number from 1 to 200."),
     ("limit=201", "limit must be"),
@@ -281,9 +312,7 @@ async def test_analytics_have_every_day_of_the_window(api: Api, days: int, token
     other = await api.post("/projects", token, {"name": "Other"})
     api.clock.now = START - 6 * DAY
     for user in (1, 1, 2):
-        session = await api.signin.create_session(project["id"], public=True)
-        await api.signin.open_session(session.session_token, str(user))
-        await api.signin.confirm_session(session.session_token, MessengerIdentity(str(user), "A", ""))
+        await api.confirm(project["id"], str(user))
     await api.signin.create_session(project["id"], public=True)
     api.clock.now = START
     await api.signin.create_session(other["id"], public=True)

@@ -149,6 +149,10 @@ class Visitor(Browsing):
         page = await self._console.services.audit.list_audit_entries(self.developer, limit=50, cursor=None)
         return page.entries
 
+    async def confirm(self, project_id: str, identity: MessengerIdentity = ADA) -> None:
+        """Let a user sign in to a project, and confirm."""
+        await self._console.messenger.confirm((await self.start_session(project_id)).deeplink, identity)
+
     async def start_session(self, project_id: str) -> CreatedSession:
         """Start a sign-in as an application does; decide it with `console.messenger`."""
         return await self._console.messenger.signin.create_session(project_id, public=True)

@@ -11,7 +11,7 @@ from tests.console.browsing import Shown
 from tests.console.conftest import Installation, Visitor
 
 from taproof.console.forms import read_form
-from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.core.errors import InvalidRequest
 from taproof.core.projects import Project
 
 SIGN_IN = "/console/sign-in"
@@ -84,20 +84,6 @@ async def test_a_form_that_is_announced_too_large_is_not_read(console: Installat
         shown = await post(console, arriving(), (b"content-length", b"16385"))
     assert (shown.status, shown.response.headers["connection"]) == (413, "close")
     assert shown.heading == "Something went wrong"
-
-
-async def test_a_form_that_grows_too_large_is_not_read_to_its_end(console: Installation) -> None:
-    """A body without a length is refused as soon as more than 16 KiB have arrived."""
-    async with asyncio.timeout(60):
-        shown = await post(console, arriving(*[part(b"a" * 4096)] * 5))
-    assert shown.status == 413
-
-
-async def test_16_kib_are_read() -> None:
-    """A form of exactly 16 KiB is accepted."""
-    assert await read(b"a=" + b"b" * (16 * 1024 - 2)) == {"a": "b" * (16 * 1024 - 2)}
-    with pytest.raises(PayloadTooLarge):
-        await read(b"a=" + b"b" * (16 * 1024 - 1))
 
 
 async def test_a_form_in_parts_is_put_together() -> None:

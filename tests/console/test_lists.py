@@ -48,7 +48,7 @@ def trail(shown: Shown) -> list[tuple[str, str]]:
 
 async def test_the_way_to_a_page(visitor: Visitor, console: Installation, project: Project) -> None:
     """A page below another one has the links that lead to it; the pages of a project have its tabs as well."""
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     listed = await visitor.get("/console/sessions")
     session = listed.one(".//tbody//th/a").get("href", "")
     own = f"/console/projects/{project.id}"
@@ -92,7 +92,7 @@ async def test_a_filter_is_a_chip(visitor: Visitor, project: Project) -> None:
 async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation, project: Project) -> None:
     """The filter finds one user of the project; a wrong id is kept and gets a sentence, above all users."""
     for who in (ADA, GRACE):
-        await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, who)
+        await visitor.confirm(project.id, who)
     users = f"/console/projects/{project.id}/users"
     shown = await visitor.get(users, messenger_id=ADA.messenger_id)
     assert [row[1] for row in shown.rows()] == [ADA.messenger_id]

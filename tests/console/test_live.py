@@ -161,7 +161,7 @@ async def test_time_alone_changes_rows(
     visitor: Visitor, console: Installation, streams: Streams, project: Project
 ) -> None:
     """A session that expires without a write changes its row, as does a confirmed one that is not read in time."""
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     await visitor.start_session(project.id)
     client = await streams.open(visitor)
     first = await client.news()
@@ -210,7 +210,7 @@ async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation
     """A line break in a name starts no field, and a tag in it is only text."""
     shop, _ = await visitor.create_project("<script>1</script>\u202e")
     evil = MessengerIdentity("1", "x\n\nevent: signed-out\ndata: {}\n\n\r\u2028\u2029<b>", "\revent: signed-out")
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, evil)
+    await visitor.confirm(shop.id, evil)
     client = await streams.open(visitor)
     message = await client.news()
     assert [line.partition(":")[0] for line in message.text.splitlines()] == ["id", "event", "data"]
@@ -252,7 +252,7 @@ async def test_others_see_nothing(visitor: Visitor, stranger: Visitor, console: 
     own, other = await streams.open(visitor), await streams.open(stranger)
     await own.news()
     assert "There are no sessions yet" in (await other.news()).rows
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    await visitor.confirm(shop.id)
     assert "Secret shop" in (await own.news()).rows
     for _ in range(3):
         assert (await other.next()).text == ":"

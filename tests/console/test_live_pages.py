@@ -204,9 +204,7 @@ async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, co
 async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, console: Installation) -> None:
     """At 320 px every cell is visible below its column's name, and the charts use the available width."""
     shop, _ = await visitor.create_project("W" * 100)
-    await console.messenger.confirm(
-        (await visitor.start_session(shop.id)).deeplink, MessengerIdentity("9" * 20, "W" * 200, "w" * 60)
-    )
+    await visitor.confirm(shop.id, MessengerIdentity("9" * 20, "W" * 200, "w" * 60))
     await page.set_viewport_size({"width": 320, "height": 640})
     await page.goto("/console/sessions")
     session = await page.locator("#session-rows a").get_attribute("href")

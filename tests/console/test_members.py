@@ -159,7 +159,7 @@ async def test_only_those_who_may_erase_a_user_see_the_button(
 ) -> None:
     """Erasing covers the projects that the visitor can change, so it would not erase what a viewer sees here."""
     await join(visitor, project, stranger, "viewer")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, ADA)
+    await visitor.confirm(project.id, ADA)
     page = f"/console/projects/{project.id}/users/{ADA.messenger_id}"
     links = [(await browser.get(page)).all(".//a[.='Erase this user…']") for browser in (visitor, stranger)]
     assert [len(each) for each in links] == [1, 0]

@@ -39,7 +39,7 @@ async def test_the_list_shows_status_access_and_both_counts(
     console.clock.now += 1
     await visitor.create_project("Blog")
     await visitor.start_session(project.id)
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     await visitor.change(project, is_active=False, public_access=False)
     shown = await visitor.get(LIST)
     assert [row[:5] for row in shown.rows()] == [
@@ -176,7 +176,7 @@ async def test_phone_collection_is_offered_with_the_plan_that_has_it(
 async def test_the_overview_shows_the_project_and_no_secret(visitor: Visitor, console: Installation) -> None:
     """The page shows status, counts, the id to copy and the preview of the key, but no secrets."""
     project, secrets = await visitor.create_project("Shop")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     shown = await visitor.get(f"{LIST}/{project.id}")
     assert shown.heading == "Shop"
     assert shown.texts(".//dl[@class='figures']//dd") == ["1", "1"]
@@ -311,7 +311,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
     """The form says how many sessions will be deleted; after the confirmation the project is gone."""
     project, secrets = await visitor.create_project("Shop")
     await visitor.start_session(project.id)
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     path = f"{LIST}/{project.id}"
     assert "its sessions (2, 1 confirmed)" in (await visitor.get(f"{path}/settings")).text
     answer = await visitor.submit(

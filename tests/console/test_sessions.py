@@ -58,7 +58,7 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     blog, _ = await visitor.create_project("Blog")
     await visitor.start_session(project.id)
     console.clock.now += 11 * MINUTE
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, GRACE)
+    await visitor.confirm(project.id, GRACE)
     console.clock.now += SECOND
     await console.messenger.cancel((await visitor.start_session(blog.id)).deeplink)
     console.clock.now += SECOND
@@ -108,7 +108,7 @@ async def test_each_filter_and_all_together(visitor: Visitor, console: Installat
     console.clock.now = 1_795_003_200_000  # 2026-11-18T12:00:00Z
     for project in (shop, blog):
         for identity in (ADA, GRACE):
-            await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, identity)
+            await visitor.confirm(project.id, identity)
             console.clock.now += HOUR
     await visitor.start_session(shop.id)
     pending, blog_grace, blog_ada, shop_grace, shop_ada = [each.id for each in await visitor.sessions()]
@@ -194,7 +194,7 @@ async def test_pages_have_each_session_once_and_keep_the_filters(
         if older.get("href") is None:
             assert older.get("hidden") is not None
             break
-        await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+        await visitor.confirm(project.id)
         link = older.get("href", "")
         assert query_of(link).keys() == {"status", "project_id", "cursor"}
         shown, places = await visitor.get(link), places + 1

@@ -60,19 +60,20 @@ async def test_the_policy_is_chosen_in_the_form(visitor: Visitor, console: Insta
 
 
 async def test_a_plan_without_room_says_so(console: Installation) -> None:
-    """The account page shows the limits of the plan and the usage."""
+    """The account page shows the limits of the plan and the usage. Try it reports a used-up plan."""
     pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
     facts = (await pro.get("/console/account")).texts(".//dl/div")
     assert {"PlanPro", "Projects0 of 2", "Sign-ins this month0 of 5"} <= set(facts)
     for _ in range(2):
         project, _ = await pro.create_project("Shop")
     for user in ("1", "2", "3", "4", "5"):
-        await console.messenger.confirm(
-            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
-        )
+        await pro.confirm(project.id, MessengerIdentity(user, "User", ""))
     facts = (await pro.get("/console/account")).texts(".//dl/div")
     assert "Projects2 of 2 Limit reached" in facts
     assert any(fact.startswith("Sign-ins this month5 of 5 Limit reached") for fact in facts)
+    console.clock.now += 60_000
+    tried = await pro.submit(page_of(project), page_of(project))
+    assert (tried.status, "limit of confirmed sign-ins for this month" in tried.alert) == (400, True)
 
 
 async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation, project: Project) -> None:
@@ -105,7 +106,7 @@ async def test_a_phone_number_is_shown_where_the_session_is(
     visitor: Visitor, console: Installation, project: Project
 ) -> None:
     """The list, the session's page and Try it show the phone number; without one, there is no row for it."""
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, GRACE)
+    await visitor.confirm(project.id, GRACE)
     await visitor.change(project, collect_phone=True)
     console.clock.now += 1
     waiting = await start(visitor, project)
@@ -125,7 +126,7 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     mine, _ = await visitor.create_project("Shop")
     other, _ = await stranger.create_project("Other")
     for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
-        await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
+        await browser.confirm(project.id, who)
     assert not (await visitor.get("/console/sessions")).all(".//a[@href][.='Erase this user…']")
     listed = await visitor.get("/console/sessions", messenger_id=ADA.messenger_id)
     page = f"/console/users/{ADA.messenger_id}/erase"
@@ -157,7 +158,7 @@ async def test_users_of_a_project_are_shown_and_exported(
     page = f"/console/projects/{mine.id}/users"
     assert "Nobody has signed in yet" in (await visitor.get(page)).text
     for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
-        await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
+        await browser.confirm(project.id, who)
         console.clock.now += 1
     listed = await visitor.get(page)
     assert [row[1] for row in listed.rows()] == [GRACE.messenger_id, ADA.messenger_id]
@@ -201,17 +202,3 @@ async def test_webhook_events_are_chosen_by_boxes(visitor: Visitor, console: Ins
     sentence = refused.alert
     assert sentence == "The webhook events must name at least one event. To receive none, leave the webhook URL empty."
     assert (await visitor.only_project()).webhook_events == ("auth.cancelled", "auth.reported")
-
-
-async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
-    """Try it reports a used-up plan in the words of the API."""
-    pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
-    project, _ = await pro.create_project("Shop")
-    for user in ("1", "2", "3", "4", "5"):
-        await console.messenger.confirm(
-            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
-        )
-    console.clock.now += 60_000
-    shown = await pro.submit(page_of(project), page_of(project))
-    assert shown.status == 400
-    assert "limit of confirmed sign-ins for this month" in shown.alert
