@@ -95,7 +95,7 @@ class FinishedLogin(BaseModel):
 
 
 class LoginApi:
-    """Serves the two login endpoints. `start` and `create_token` are ASGI applications."""
+    """Serves the two login endpoints, each an ASGI application: `start` and `create_token`."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from taproof.service.sessions.mini_apps import MiniAppSignIns
 
 
 class MiniAppApi:
-    """Serves the sign-ins of Mini Apps. `sign_in_public` and `sign_in` are ASGI applications."""
+    """Serves the sign-ins of Mini Apps, as a public and as a server-side ASGI application."""
 
     def __init__(self, sign_ins: MiniAppSignIns, session_api: SessionApi, metrics: Metrics) -> None:
         self._sign_ins = sign_ins

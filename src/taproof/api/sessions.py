@@ -49,7 +49,7 @@ _PREFLIGHT: Final[Headers] = [
 
 
 class SessionApi:
-    """Serves generate, verify and cancel. `generate_public` to `cancel` are ASGI applications."""
+    """Serves generate, verify and cancel, each as a public and as a server-side ASGI application."""
 
     def __init__(
         self, sessions: SignInSessions, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
