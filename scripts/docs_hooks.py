@@ -80,11 +80,11 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
     return _PATH.sub(path, html).replace(changelog, link(changelog, "CHANGELOG"))
 
 
-def listing(directory: str) -> str:
+def listing(directory: str, root: Path = _ROOT) -> str:
     """Return a page with the files of a directory, each below its name."""
     parts = [f"# {directory}", "These files are in Taproof's repository."]
-    for path in sorted((_ROOT / directory).rglob("*")):
-        name = path.relative_to(_ROOT / directory)
+    for path in sorted((root / directory).rglob("*")):
+        name = path.relative_to(root / directory)
         is_shown = path.suffix in _LANGUAGES or path.name in _PLAIN
         if not is_shown or not path.is_file() or _NOT_OURS & set(name.parts):
             continue

@@ -72,10 +72,10 @@ class Guard:
         self._blocked_limit = blocked_limit
         self._report: Report | None = None
         self._callback: Any = None
-        self._step = 0
+        self.step = 0
         self._began = self._began_at = 0
         self._collecting = self._collected = 0
-        self._watched = _Watched(-1)
+        self.watched = _Watched(-1)
         self._thread = 0
 
     def arm(self, report: Report | None) -> None:
@@ -93,9 +93,9 @@ class Guard:
 
     def _next_step(self, callback: Callable[..., object] | None) -> None:
         used = time.thread_time_ns() - self._began
-        step, self._step = self._step, self._step + 1
+        step, self.step = self.step, self.step + 1
         if self._report is not None:
-            watched = self._watched if self._watched.step == step else None
+            watched = self.watched if self.watched.step == step else None
             if used > LIMIT or (watched and watched.blocked > self._blocked_limit):
                 self._report(self._describe(used, watched or _Watched(step)))
         self._callback = callback
@@ -140,18 +140,18 @@ class Guard:
         while not ended.wait(TICK / 1e9):
             now = time.monotonic_ns()
             elapsed, looked_at = min(now - looked_at, 2 * TICK), now
-            step, frames = self._step, list(_above(sys._current_frames().get(thread), base))
+            step, frames = self.step, list(_above(sys._current_frames().get(thread), base))
             last, position = position, [(each.f_code, each.f_lasti) for each in frames]
-            if self._watched.step != step:
-                self._watched = _Watched(step)
+            if self.watched.step != step:
+                self.watched = _Watched(step)
                 last, elapsed = position, min(now - self._began_at, TICK)
-            if frames and len(self._watched.stacks) < _KEPT_SAMPLES:
+            if frames and len(self.watched.stacks) < _KEPT_SAMPLES:
                 lines = ((each, each.f_lineno) for each in reversed(frames))
-                self._watched.stacks.append(traceback.StackSummary.extract(lines, lookup_lines=False))
+                self.watched.stacks.append(traceback.StackSummary.extract(lines, lookup_lines=False))
             # The loop continues while this is read.
             runs = call.read_text("ascii").startswith("running")
-            if frames and not runs and position == last and step == self._step:
-                self._watched.blocked += elapsed
+            if frames and not runs and position == last and step == self.step:
+                self.watched.blocked += elapsed
             if runs and self._callback is None:
                 # Several calls of transports without a callback between them are separate steps.
                 loop.call_soon_threadsafe(_nothing)

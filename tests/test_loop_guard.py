@@ -36,7 +36,7 @@ def compute(milliseconds: float) -> None:
 
 def has_stack(guard: Guard) -> bool:
     """Tell whether the second thread has taken a stack of the current step."""
-    return guard._watched.step == guard._step and bool(guard._watched.stacks)
+    return guard.watched.step == guard.step and bool(guard.watched.stacks)
 
 
 def compute_until_seen() -> None:
@@ -137,7 +137,7 @@ def test_a_blocking_call() -> None:
     def release() -> None:
         reading.wait()
         (guard,) = guards
-        while guard._watched.step != guard._step or guard._watched.blocked <= LIMIT:
+        while guard.watched.step != guard.step or guard.watched.blocked <= LIMIT:
             time.sleep(TICK / 1e9)
         os.write(writer, b"x")
 

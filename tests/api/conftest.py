@@ -16,16 +16,20 @@ from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
 from scripts.docs_reference import openapi
+from starlette.types import ASGIApp
 from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.api.developer import DeveloperApi
+from taproof.api.router import Router
+from taproof.api.sessions import SessionApi
 from taproof.contract.account import Plan
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.core.identity import MessengerIdentity
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.service.bots import BotAccount, Bots
@@ -38,7 +42,7 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_000_000_000
 PROJECTS_BY_PLAN: dict[Plan, int] = {"pro": 2}
-SIGN_INS_BY_PLAN: dict[Plan, int] = {"pro": 3}
+SIGN_INS_BY_PLAN: dict[Plan, int] = {"pro": 5}
 SERVICE_BOT_ID = 7_999_999_999
 
 
@@ -69,7 +73,10 @@ class Receiver:
 
 
 class BotFather:
-    """Stands for the messenger where a bot's token is checked: it knows the bots that were made with it."""
+    """Stands for the messenger where a bot's token is checked: it knows the bots that were made with it.
+
+    While it is away, the service's own bot has no links either.
+    """
 
     def __init__(self) -> None:
         self.is_away = False
@@ -152,6 +159,9 @@ class Api:
     client: httpx.AsyncClient
     documented: DocumentedAnswers
     bot_father: BotFather
+    use_cases: UseCases
+    encryptor: Encryptor
+    places: dict[str, str]
     limits: RateLimits
     """Without those of generate, which are settings."""
 
@@ -170,6 +180,23 @@ class Api:
         self.documented.check(method, path.partition("?")[0], response)
         return response
 
+    async def get(self, path: str, token: str) -> Any:
+        """Return what a successful answer holds."""
+        response = await self.call("GET", path, token)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def confirm(self, project_id: str, user: str = "42") -> str:
+        """Let a user sign in to a project, and confirm; return the session token."""
+        token = (await self.signin.create_session(project_id, public=True)).session_token
+        await self.signin.open_session(token, user)
+        await self.signin.confirm_session(token, MessengerIdentity(user, "Ada", "ada"))
+        return token
+
+    async def execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        """Change the store by SQL."""
+        await self.storage.database.writer.run(lambda connection: connection.execute(statement, values))
+
     async def post(self, path: str, token: str, body: Any) -> Any:
         """Post and return what a successful answer holds."""
         response = await self.call("POST", path, token, json=body)
@@ -177,17 +204,16 @@ class Api:
         return response.json()
 
 
-def make_projects(storage: SqliteStorage, encryptor: Encryptor, clock: ManualClock) -> Projects:
-    return Projects(
-        storage,
-        encryptor,
-        clock,
-        system_entropy,
-        address_rules=AddressRules(),
-        webhook_ports=frozenset({443, 8443}),
-        allow_loopback_http=False,
-        limits=PROJECTS_BY_PLAN,
-    )
+def session_router(api: Api, limits: RateLimits | None = None) -> Router:
+    """Return an application with the session endpoints, and the developer API below /api/v1/dev/."""
+    projects = api.use_cases.projects
+    sessions = SessionApi(api.signin, api.signin.waiting, projects, api.metrics, limits or api.limits)
+    return Router(sessions, api.app, api.app, {})
+
+
+def client_of(app: ASGIApp, host: str = "127.0.0.1") -> httpx.AsyncClient:
+    """Return an HTTP client of an application, at this address."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(host, 4711)), base_url="https://taproof.test")
 
 
 class Assembled(NamedTuple):
@@ -198,15 +224,39 @@ class Assembled(NamedTuple):
     signin: WholeSignIn
     receiver: Receiver
     bot_father: BotFather
+    places: dict[str, str]
+    """The place of each client address, in words."""
 
 
 def assemble_on(storage: SqliteStorage, clock: ManualClock, base_url: str) -> Assembled:
     encryptor = Encryptor(new_master_key(system_entropy))
     receiver, bot_father = Receiver(), BotFather()
-    projects = make_projects(storage, encryptor, clock)
+    places = dict[str, str]()
+
+    def link_base() -> str:
+        if bot_father.is_away:
+            raise MessengerUnavailable
+        return "https://t.me/test_bot"
+
+    projects = Projects(
+        storage,
+        encryptor,
+        clock,
+        system_entropy,
+        address_rules=AddressRules(),
+        webhook_ports=frozenset({443, 8443}),
+        allow_loopback_http=False,
+        limits=PROJECTS_BY_PLAN,
+    )
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     signin = WholeSignIn(
-        storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+        storage,
+        encryptor,
+        link_base,
+        clock,
+        system_entropy,
+        find_place=lambda address: places.get(address, ""),
+        require_room=plans.require_room,
     )
     use_cases = assemble(
         storage,
@@ -234,7 +284,7 @@ def assemble_on(storage: SqliteStorage, clock: ManualClock, base_url: str) -> As
         new_bot_link_base="https://t.me/newbot/",
         base_url=base_url,
     )
-    return Assembled(use_cases, encryptor, signin, receiver, bot_father)
+    return Assembled(use_cases, encryptor, signin, receiver, bot_father, places)
 
 
 @pytest.fixture
@@ -251,11 +301,11 @@ def documented() -> DocumentedAnswers:
 @pytest.fixture
 async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers) -> AsyncIterator[Api]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
-    use_cases, _, signin, receiver, bot_father = assemble_on(storage, clock, "https://taproof.test")
+    use_cases, encryptor, signin, receiver, bot_father, places = assemble_on(storage, clock, "https://taproof.test")
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
     app = DeveloperApi(use_cases, metrics, limits).build_app()
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
+    async with client_of(app) as client:
         yield Api(
             app,
             storage,
@@ -268,9 +318,25 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
             client,
             documented,
             bot_father,
+            use_cases,
+            encryptor,
+            places,
             limits,
         )
     await storage.close()
+
+
+@pytest.fixture
+async def token(api: Api) -> str:
+    """Return an access token of a developer on the free plan."""
+    return (await api.sign_up("ada@example.com"))[1]
+
+
+@pytest.fixture
+async def project(api: Api, token: str) -> dict[str, Any]:
+    """Return a new project of that developer."""
+    created: dict[str, Any] = await api.post("/projects", token, {"name": "Acme"})
+    return created
 
 
 def assert_no_page(response: httpx.Response) -> None:

@@ -6,10 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.conftest import Api, make_projects
+from tests.api.conftest import Api, session_router
 
-from taproof.api.router import Router
-from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
 from taproof.core.rate_limit import Rate
 from taproof.http.https_only import HttpsOnly
@@ -81,8 +79,7 @@ async def open_edge(api: Api, *, local_only: bool = True) -> Edge:
 
 
 def limited_edge(api: Api, limits: RateLimits, access_token: str, project: dict[str, Any]) -> Edge:
-    projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, limits), api.app, api.app, {})
+    router = session_router(api, limits)
     return Edge(api, HttpsOnly(router, [ip_network("10.0.0.0/8")]), access_token, project, limits)
 
 

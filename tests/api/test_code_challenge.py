@@ -9,10 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.conftest import Api, assert_error, make_projects
+from tests.api.conftest import Api, assert_error, client_of, session_router
 
-from taproof.api.router import Router
-from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
 
@@ -51,11 +49,9 @@ class Client:
 
 @pytest.fixture(params=[True, False], ids=["public", "server-side"])
 async def client(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Shop"})
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(router), base_url="https://taproof.test") as http:
+    async with client_of(session_router(api)) as http:
         yield Client(api, http, project, request.param, secrets.token_urlsafe(32))
 
 

@@ -4,13 +4,12 @@ import asyncio
 import re
 from typing import Any
 
-import httpx
 import pytest
-from tests.api.conftest import START, Api, assert_error
+from tests.api.conftest import START, Api, assert_error, client_of
 
 from taproof.contract.fields import described
 from taproof.contract.project import Project
-from taproof.core.clock import DAY, MINUTE, iso8601
+from taproof.core.clock import DAY, HOUR, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project as StoredProject
@@ -30,21 +29,6 @@ SESSION_FIELDS = [
     "reported_at",
 ]
 # ---- account and projects
-
-
-async def test_me(api: Api) -> None:
-    """GET /me: id, email, created_at and plan; secrets and answers are never cached."""
-    developer, token = await api.sign_up("ada@example.com", "pro")
-    response = await api.call("GET", "/me", token)
-    assert response.json() == {
-        "id": developer.id,
-        "email": "ada@example.com",
-        "created_at": iso8601(START),
-        "plan": "pro",
-        "usage": {"projects": 0, "projects_limit": 2, "sign_ins_this_month": 0, "sign_ins_limit": 3},
-    }
-    assert response.headers["cache-control"] == "no-store"
-    assert response.headers["content-type"] == "application/json"
 
 
 async def test_a_project_from_creation_to_deletion(api: Api) -> None:
@@ -83,31 +67,6 @@ async def test_a_project_from_creation_to_deletion(api: Api) -> None:
     assert_error(await api.call("DELETE", path, token), 404, "project_not_found")
 
 
-_OLD = {
-    "name": "A",
-    "webhook_url": "https://example.com/",
-    "webhook_events": ["auth.confirmed", "auth.cancelled"],
-    "public_access": True,
-    "collect_phone": False,
-    "phone_required": True,
-    "show_context": True,
-    "match_code": "off",
-    "allowed_origins": ["https://a.example"],
-}
-_NEW = {
-    "name": "B",
-    "webhook_url": "",
-    "webhook_events": ["auth.expired", "auth.reported"],
-    "is_active": False,
-    "public_access": False,
-    "collect_phone": True,
-    "phone_required": False,
-    "show_context": False,
-    "match_code": "on",
-    "allowed_origins": [],
-}
-
-
 async def test_a_long_list_of_projects_is_sent_in_pieces(api: Api) -> None:
     """With 2,000 projects, the list has megabytes: no step of the event loop makes or sends all of it."""
     _, token = await api.sign_up("ada@example.com", "business")
@@ -126,7 +85,7 @@ async def test_a_long_list_of_projects_is_sent_in_pieces(api: Api) -> None:
 
         await api.app(scope, receive, note)
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(noting_app), base_url="https://taproof.test") as client:
+    async with client_of(noting_app) as client:
         answer = await client.get("/api/v1/dev/projects", headers={"Authorization": f"Bearer {token}"})
     assert [each["id"] for each in answer.json()["projects"]] == sorted(made)
     assert max(map(len, pieces)) < PIECE + 4_000
@@ -155,45 +114,76 @@ async def test_one_developers_lists_take_turns(api: Api, monkeypatch: pytest.Mon
     assert most == 1
 
 
-@pytest.mark.parametrize("field", _NEW)
+CHANGES = {
+    "name": "B",
+    "webhook_url": "https://example.com/",
+    "webhook_events": ["auth.expired", "auth.reported"],
+    "is_active": False,
+    "public_access": False,
+    "collect_phone": True,
+    "phone_required": False,
+    "show_context": False,
+    "match_code": "on",
+    "allowed_origins": ["https://a.example"],
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
 async def test_patch_changes_only_what_it_names(api: Api, field: str) -> None:
     """PATCH: only the included fields change; none at all changes nothing."""
-    new = _NEW
     _, token = await api.sign_up("ada@example.com", "business")
-    created = await api.post("/projects", token, _OLD)
-    assert {name: created[name] for name in _OLD} == _OLD
+    created = await api.post("/projects", token, {"name": "A"})
     path = f"/projects/{created['id']}"
     before = (await api.call("GET", path, token)).json()
     assert (await api.call("PATCH", path, token, json={})).json() == before
-    assert (await api.call("PATCH", path, token, json={field: new[field]})).json() == before | {field: new[field]}
+    assert (await api.call("PATCH", path, token, json={field: CHANGES[field]})).json() == before | {
+        field: CHANGES[field]
+    }
+
+
+MALFORMED = ["x", "proj_", "proj_a-b", "proj_%00aaaaaaaaaaaaaaaaaaaa", "proj_%ED%A0%80" + "a" * 16, "proj_" + "a" * 41]
+BELOW_A_PROJECT = [
+    *(("GET", ""), ("DELETE", ""), ("POST", "/regenerate"), ("GET", "/webhook-secret"), ("GET", "/deliveries")),
+    *(("POST", "/webhook-test"), ("POST", "/webhook-secret/rotate"), ("POST", "/webhook-secret/promote")),
+]
+UNKNOWN = [
+    *(
+        ("DELETE", f"/tokens/{id_}", "access_token")
+        for id_ in ("x", "tok_", "tok_none", "tok_%00", "tok_" + "a" * 5000)
+    ),
+    *(("GET", f"/deliveries/{id_}", "delivery") for id_ in ("x", "evt_", "evt_" + "0" * 22, "evt_%00" + "0" * 21)),
+    *(("POST", f"/deliveries/{id_}/resend", "delivery") for id_ in ("%ED%A0%80", "evt_" + "0" * 22)),
+    *(("GET", f"/sessions/{id_}", "session") for id_ in ("x", "sess_%00", "%ED%A0%80", "sess_" + "a" * 5000)),
+]
+
+
+async def test_an_id_that_was_not_given_out_is_refused(api: Api, subtests: pytest.Subtests, token: str) -> None:
+    """404, whatever its form. Only a malformed id of a project is told apart, with 400."""
+    for project_id in MALFORMED:
+        for method, below in BELOW_A_PROJECT:
+            with subtests.test(method=method, project_id=project_id, below=below):
+                response = await api.call(method, f"/projects/{project_id}{below}", token)
+                assert_error(response, 400, "invalid_request")
+    for method, path, named in UNKNOWN:
+        with subtests.test(method=method, path=path[:100]):
+            assert_error(await api.call(method, path, token), 404, f"{named}_not_found")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"not json"])
-async def test_endpoints_without_a_body_ignore_one(api: Api, content: bytes) -> None:
+async def test_endpoints_without_a_body_ignore_one(
+    api: Api, content: bytes, token: str, project: dict[str, Any]
+) -> None:
     """regenerate, GET and DELETE take no body: whatever comes is left unread."""
-    _, token = await api.sign_up("ada@example.com")
-    project = await api.post("/projects", token, {"name": "Acme"})
     for method, path in (("POST", "/regenerate"), ("GET", ""), ("DELETE", "")):
         response = await api.call(method, f"/projects/{project['id']}{path}", token, content=content)
         assert response.status_code == 200
 
 
-@pytest.mark.parametrize("project_id", ["x", "proj_", "proj_a-b", "proj_%00aaaaaaaaaaaaaaaaaaaa", "proj_" + "a" * 41])
-async def test_a_malformed_project_id_is_400(api: Api, project_id: str) -> None:
-    """A path that cannot be a project's is told apart from one that is gone."""
-    _, token = await api.sign_up("ada@example.com")
-    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/regenerate"), ("GET", "/webhook-secret")):
-        response = await api.call(method, f"/projects/{project_id}{path}", token)
-        assert_error(response, 400, "invalid_request")
-
-
 # ---- sessions
 
 
-async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
-    """Identity is empty until confirmed and stays after; the session token is never shown."""
-    _, token = await api.sign_up("ada@example.com")
-    project = await api.post("/projects", token, {"name": "Acme"})
+async def test_a_session_shows_nine_fields_at_every_stage(api: Api, token: str, project: dict[str, Any]) -> None:
+    """Identity is empty until confirmed and stays after; the session token is never shown. One is as in the list."""
     created = await api.signin.create_session(project["id"], public=True)
 
     async def shown() -> dict[str, Any]:
@@ -201,6 +191,8 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
         assert created.session_token not in response.text
         [found] = response.json()["sessions"]
         assert list(found) == SESSION_FIELDS
+        one = await api.call("GET", f"/sessions/{found['id']}", token)
+        assert (one.json(), one.headers["cache-control"]) == (found, "no-store")
         return dict(found)
 
     pending = await shown()
@@ -231,39 +223,35 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
     assert await shown() == pending | identity | {"status": "used"}
 
 
-async def test_an_overdue_session_shows_as_expired(api: Api) -> None:
-    """Expiry shows from the instant that it happens, in the item and to the filter."""
-    _, token = await api.sign_up("ada@example.com")
-    project = await api.post("/projects", token, {"name": "Acme"})
-    await api.signin.create_session(project["id"], public=True)
-    for now, status in ((START + 10 * MINUTE - 1, "pending"), (START + 10 * MINUTE, "expired")):
-        api.clock.now = now
-        for asked in ("pending", "confirmed", "cancelled", "expired", "used"):
-            found = (await api.call("GET", f"/sessions?status={asked}", token)).json()["sessions"]
-            assert [each["status"] for each in found] == ([status] if asked == status else [])
-
-
-async def test_pages_hold_every_session_once(api: Api) -> None:
-    """Paging, newest first, meets every session once, also while new ones arrive; by project too."""
-    _, token = await api.sign_up("ada@example.com")
-    first = await api.post("/projects", token, {"name": "One"})
-    second = await api.post("/projects", token, {"name": "Two"})
-    for number in range(7):
-        api.clock.now = START + number // 2
-        await api.signin.create_session((first, second)[number % 2]["id"], public=True)
-    for query, expected in (("", 7), (f"&project_id={first['id']}", 4), (f"&project_id={second['id']}", 3)):
-        seen: list[dict[str, Any]] = []
+async def test_the_list_is_filtered_by_project_time_and_account(api: Api, token: str) -> None:
+    """`since` is in, `until` is not, whatever their offset; both go with an account and through all pages."""
+    project, other = [await api.post("/projects", token, {"name": name}) for name in ("Acme", "Other")]
+    for number in range(6):
+        api.clock.now += MINUTE
+        await api.confirm(project["id"], str(number % 2))
+    for query, expected in (
+        ("", [6, 5, 4, 3, 2, 1]),
+        (f"since={iso8601(START + 3 * MINUTE)}", [6, 5, 4, 3]),
+        (f"until={iso8601(START + 3 * MINUTE)}", [2, 1]),
+        (f"since={iso8601(START + 2 * MINUTE)}&until={iso8601(START + 5 * MINUTE)}", [4, 3, 2]),
+        (f"since={iso8601(START + 3 * MINUTE).replace('Z', '-00:00')}", [6, 5, 4, 3]),
+        (f"since={iso8601(START + 3 * MINUTE + 2 * HOUR).replace('Z', '%2B02:00')}", [6, 5, 4, 3]),
+        (f"project_id={project['id']}", [6, 5, 4, 3, 2, 1]),
+        (f"project_id={other['id']}", []),
+        ("messenger_id=1", [6, 4, 2]),
+        (f"messenger_id=1&until={iso8601(START + 6 * MINUTE)}&status=confirmed", [4, 2]),
+        ("messenger_id=1&status=used", []),
+        ("messenger_id=2", []),
+    ):
+        found: list[Any] = []
         cursor = ""
         while True:
-            page = (await api.call("GET", f"/sessions?limit=2{query}{cursor}", token)).json()
-            assert len(page["sessions"]) <= 2
-            seen += page["sessions"]
+            page = await api.get(f"/sessions?limit=2&{query}{cursor}", token)
+            found += page["sessions"]
             if page["next_cursor"] is None:
                 break
             cursor = f"&cursor={page['next_cursor']}"
-        assert len({each["id"] for each in seen}) == len(seen) == expected
-        times = [each["created_at"] for each in seen]
-        assert times == sorted(times, reverse=True)
+        assert [each["created_at"] for each in found] == [iso8601(START + each * MINUTE) for each in expected]
 
 
 BAD_QUERIES = [
@@ -282,20 +270,10 @@ BAD_QUERIES = [
     ("project_id=null", "project_id must be"),
     ("project_id=proj_%00", "project_id must be"),
     ("since=", "since must be a time with a UTC offset, such as 2030-01-01T00:00:00Z."),
-    ("since=0", "since must be"),
-    ("since=2026-11-20", "since must be"),
-    ("since=2026-11-20T00:00:00", "since must be"),
     ("since=2026-11-20T00:00:00+02:00", "since must be"),  # In a query + is a space.
-    ("since=2026-02-30T00:00:00Z", "since must be"),
-    ("since=9999-12-31T23:59:59-01:00", "since must be"),
     ("since=%00", "since must be"),
-    ("until=1795000000000", "until must be a time with a UTC offset, such as 2030-01-01T00:00:00Z."),
-    ("until=" + "9" * 5000, "until must be"),
+    ("until=" + "9" * 5000, "until must be a time with a UTC offset, such as 2030-01-01T00:00:00Z."),
     ("messenger_id=", "messenger_id must be a messenger account's id: digits only, at most 20."),
-    ("messenger_id=ada", "messenger_id must be"),
-    ("messenger_id=1%00", "messenger_id must be"),
-    ("messenger_id=%D9%A1", "messenger_id must be"),
-    ("messenger_id=" + "9" * 21, "messenger_id must be"),
     ("cursor=", "cursor must be"),
     ("cursor=x", "cursor must be"),
     ("cursor=%F0%9F%8C%8D", "cursor must be"),
@@ -303,9 +281,8 @@ BAD_QUERIES = [
 ]
 
 
-async def test_a_bad_query_of_sessions_is_400(api: Api, subtests: pytest.Subtests) -> None:
+async def test_a_bad_query_of_sessions_is_400(api: Api, subtests: pytest.Subtests, token: str) -> None:
     """The sentence names the parameter."""
-    _, token = await api.sign_up("ada@example.com")
     for query, sentence in BAD_QUERIES:
         with subtests.test(query=query[:100]):
             assert sentence in assert_error(await api.call("GET", f"/sessions?{query}", token), 400, "invalid_request")
@@ -320,9 +297,8 @@ async def test_a_bad_query_of_sessions_is_400(api: Api, subtests: pytest.Subtest
         *("messenger_id=0", "messenger_id=" + "9" * 20, "since=2027-01-01T00:00:00Z&until=2026-01-01T00:00:00Z"),
     ],
 )
-async def test_a_good_query_of_sessions_is_answered(api: Api, query: str) -> None:
+async def test_a_good_query_of_sessions_is_answered(api: Api, query: str, token: str) -> None:
     """Unknown parameters are ignored; of a repeated one the last counts."""
-    _, token = await api.sign_up("ada@example.com")
     assert (await api.call("GET", f"/sessions?{query}", token)).status_code == 200
 
 
@@ -330,17 +306,13 @@ async def test_a_good_query_of_sessions_is_answered(api: Api, query: str) -> Non
 
 
 @pytest.mark.parametrize("days", [7, 30, 90])
-async def test_analytics_have_every_day_of_the_window(api: Api, days: int) -> None:
+async def test_analytics_have_every_day_of_the_window(api: Api, days: int, token: str, project: dict[str, Any]) -> None:
     """Every UTC day is there, today last; totals, funnel and days agree (contract.md, Analytics)."""
-    _, token = await api.sign_up("ada@example.com")
-    project = await api.post("/projects", token, {"name": "Acme"})
     api.clock.now += 1
     other = await api.post("/projects", token, {"name": "Other"})
     api.clock.now = START - 6 * DAY
     for user in (1, 1, 2):
-        session = await api.signin.create_session(project["id"], public=True)
-        await api.signin.open_session(session.session_token, str(user))
-        await api.signin.confirm_session(session.session_token, MessengerIdentity(str(user), "A", ""))
+        await api.confirm(project["id"], str(user))
     await api.signin.create_session(project["id"], public=True)
     api.clock.now = START
     await api.signin.create_session(other["id"], public=True)
@@ -369,17 +341,9 @@ async def test_analytics_have_every_day_of_the_window(api: Api, days: int) -> No
     assert (everything["total_sessions"], everything["conversion_rate"]) == (5, 60.0)
 
 
-async def test_analytics_cover_30_days_unless_told_otherwise(api: Api) -> None:
-    """The default window is 30 days; without sessions the conversion rate is 0."""
-    _, token = await api.sign_up("ada@example.com")
-    found = (await api.call("GET", "/analytics", token)).json()
-    assert (len(found["daily"]), found["conversion_rate"]) == (30, 0)
-
-
 @pytest.mark.parametrize("days", ["", "0", "8", "07", "7.0", "-7", "ninety", "%00", "9" * 5000])
-async def test_a_bad_window_is_400(api: Api, days: str) -> None:
+async def test_a_bad_window_is_400(api: Api, days: str, token: str) -> None:
     """The window is 7, 30 or 90 days."""
-    _, token = await api.sign_up("ada@example.com")
     response = await api.call("GET", f"/analytics?days={days}", token)
     assert assert_error(response, 400, "invalid_request") == "days must be 7, 30 or 90."
 
@@ -387,9 +351,8 @@ async def test_a_bad_window_is_400(api: Api, days: str) -> None:
 # ---- access tokens
 
 
-async def test_an_access_token_from_creation_to_revocation(api: Api) -> None:
+async def test_an_access_token_from_creation_to_revocation(api: Api, token: str) -> None:
     """The plaintext shows once; the token works at once and stops working at once."""
-    _, token = await api.sign_up("ada@example.com")
     api.clock.now += 5
     created = await api.post("/tokens", token, {"name": " ci ", "expires_at": "2026-12-01T02:00:00+02:00"})
     plaintext = created.pop("access_token")
@@ -415,13 +378,6 @@ async def test_an_access_token_from_creation_to_revocation(api: Api) -> None:
     assert_error(await api.call("DELETE", f"/tokens/{created['id']}", token), 404, "access_token_not_found")
 
 
-@pytest.mark.parametrize("token_id", ["x", "tok_", "tok_none", "tok_%00", "%ED%A0%80", "tok_" + "a" * 5000])
-async def test_an_unknown_access_token_id_is_404(api: Api, token_id: str) -> None:
-    """No form of id that was not given out reaches the store or revokes anything."""
-    _, token = await api.sign_up("ada@example.com")
-    assert_error(await api.call("DELETE", f"/tokens/{token_id}", token), 404, "access_token_not_found")
-
-
 @pytest.mark.parametrize(
     "expires_at",
     [
@@ -444,9 +400,8 @@ async def test_an_unknown_access_token_id_is_404(api: Api, token_id: str) -> Non
         True,
     ],
 )
-async def test_a_bad_expiry_is_400(api: Api, expires_at: Any) -> None:
+async def test_a_bad_expiry_is_400(api: Api, expires_at: Any, token: str) -> None:
     """expires_at is a time with its offset, in the future, that an answer can write down again."""
-    _, token = await api.sign_up("ada@example.com")
     response = await api.call("POST", "/tokens", token, json={"name": "ci", "expires_at": expires_at})
     assert assert_error(response, 400, "invalid_request").startswith("expires_at must be ")
     assert len((await api.call("GET", "/tokens", token)).json()["tokens"]) == 1
@@ -459,7 +414,6 @@ async def test_a_bad_expiry_is_400(api: Api, expires_at: Any) -> None:
         ("2030-06-01t12:00:00.5-05:30", "2030-06-01T17:30:00.500Z"),
     ],
 )
-async def test_an_expiry_keeps_its_instant(api: Api, expires_at: str, kept: str) -> None:
+async def test_an_expiry_keeps_its_instant(api: Api, expires_at: str, kept: str, token: str) -> None:
     """RFC 3339 in any of its forms; kept to the millisecond, shown in UTC."""
-    _, token = await api.sign_up("ada@example.com")
     assert (await api.post("/tokens", token, {"name": "ci", "expires_at": expires_at}))["expires_at"] == kept

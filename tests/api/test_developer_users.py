@@ -29,9 +29,8 @@ async def sessions(api: Api, token: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_erase_takes_what_ones_own_projects_keep(api: Api) -> None:
+async def test_erase_takes_what_ones_own_projects_keep(api: Api, token: str) -> None:
     """Sessions of that user in all of one's projects; nobody else's there, and nothing of another developer's."""
-    _, token = await api.sign_up("ada@example.com")
     _, eve_token = await api.sign_up("eve@example.com")
     own = [(await api.post("/projects", token, {"name": "One"}))["id"] for _ in range(2)]
     foreign = (await api.post("/projects", eve_token, {"name": "Other"}))["id"]
@@ -46,9 +45,8 @@ async def test_erase_takes_what_ones_own_projects_keep(api: Api) -> None:
     assert (analytics["confirmed_sessions"], analytics["unique_users"]) == (4, 2)
 
 
-async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api) -> None:
+async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api, token: str) -> None:
     """The log is kept for long, so it must hold neither the erased data nor anything that identifies the user."""
-    _, token = await api.sign_up("ada@example.com")
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     for _ in range(3):
         await sign_in(api, project, "12345678901")
@@ -62,9 +60,8 @@ async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api) -> None:
     assert "12345678901" not in json.dumps(entries)
 
 
-async def test_members_see_that_a_user_was_erased_in_their_project(api: Api) -> None:
+async def test_members_see_that_a_user_was_erased_in_their_project(api: Api, token: str) -> None:
     """Each project with data of the user has one entry; a project without any has none."""
-    _, token = await api.sign_up("ada@example.com")
     projects = [(await api.post("/projects", token, {"name": name}))["id"] for name in ("One", "Two", "Three")]
     for project in (projects[0], projects[0], projects[1]):
         await sign_in(api, project, "1001")
@@ -77,9 +74,8 @@ async def test_members_see_that_a_user_was_erased_in_their_project(api: Api) -> 
     assert found == [[("ada@example.com", projects[0])], [("ada@example.com", projects[1])], []]
 
 
-async def test_users_are_listed_by_their_last_sign_in(api: Api) -> None:
+async def test_users_are_listed_by_their_last_sign_in(api: Api, token: str) -> None:
     """Page by page, with first and last time and the number of sign-ins; of one's own project only."""
-    _, token = await api.sign_up("ada@example.com")
     _, eve_token = await api.sign_up("eve@example.com")
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     path = f"/projects/{project}/users"
@@ -145,9 +141,8 @@ async def test_an_export_shows_one_user_of_ones_own_projects(api: Api) -> None:
 
 
 @pytest.mark.parametrize("user", ["x", "-1", "1.0", "1" * 21, "%D9%A1", "%00", "1%0A", "+1"])
-async def test_what_is_no_messenger_id_is_400(api: Api, user: str) -> None:
+async def test_what_is_no_messenger_id_is_400(api: Api, user: str, token: str) -> None:
     """The sentence says what it must be."""
-    _, token = await api.sign_up("ada@example.com")
     sentence = assert_error(await api.call("DELETE", f"/users/{user}", token), 400, "invalid_request")
     assert sentence == "messenger_id must be a messenger account's id: digits only, at most 20."
 
@@ -179,8 +174,7 @@ async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.
     await sign_in(api, project, "2002", phone="+4915123456700")
     rows = api.storage.database.rows("SELECT id, encrypted_phone FROM sessions", ())
     for (session_id, _), (_, encrypted) in zip(rows, rows[::-1], strict=True):
-        write = "UPDATE sessions SET encrypted_phone = ? WHERE id = ?"
-        api.storage.database.writer._connection.execute(write, (encrypted, session_id))
+        await api.execute("UPDATE sessions SET encrypted_phone = ? WHERE id = ?", (encrypted, session_id))
     found = await sessions(api, token)
     assert [each.get("messenger_phone") for each in found] == [None, None]
     printed = "".join(capfd.readouterr())
@@ -188,9 +182,8 @@ async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.
     assert "49151" not in printed
 
 
-async def test_a_free_plan_collects_no_phone_numbers(api: Api) -> None:
+async def test_a_free_plan_collects_no_phone_numbers(api: Api, token: str) -> None:
     """400 that says why and what to do, when a project is made and when it is changed; false is taken."""
-    _, token = await api.sign_up("ada@example.com")
     expected = "collect_phone is available on the pro and business plans"
     for path, method, body in (("/projects", "POST", {"name": "A"}), ("/projects/{}", "PATCH", {})):
         made = await api.post("/projects", token, {"name": "A", "collect_phone": False})
@@ -215,9 +208,8 @@ async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
     assert (session["status"], session.get("messenger_phone")) == ("confirmed", None)
 
 
-async def test_an_export_does_not_tell_who_has_yet_to_return(api: Api) -> None:
+async def test_an_export_does_not_tell_who_has_yet_to_return(api: Api, token: str) -> None:
     """Until the user is back in the browser, nobody has signed in: an export tells no more than the session does."""
-    _, token = await api.sign_up("ada@example.com")
     settings = {"name": "One", "same_device": "require", "allowed_origins": ["https://shop.example.com"]}
     project = (await api.post("/projects", token, settings))["id"]
     challenge = code_challenge(new_code_verifier())
@@ -232,9 +224,10 @@ async def test_an_export_does_not_tell_who_has_yet_to_return(api: Api) -> None:
     assert (exported["status"], exported["opener_id"], "encrypted_phone" in exported) == ("pending", "1001", False)
 
 
-async def test_a_member_who_is_removed_during_an_export_gets_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_member_who_is_removed_during_an_export_gets_nothing(
+    api: Api, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
     """After the answer to a removal, no call of the former member reads the project."""
-    _, token = await api.sign_up("ada@example.com")
     eve, eve_token = await api.sign_up("eve@example.com")
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     code = (await api.post(f"/projects/{project}/invitations", token, {}))["link"].partition("#")[2]

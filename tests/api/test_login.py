@@ -9,11 +9,11 @@ from typing import Any, Final
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.api.conftest import Api, acting, assert_error
+from tests.api.conftest import Api, assert_error, client_of
 from tests.tapping import tap_right
 from tests.waiting import until
 
-from taproof.api.login import TOKEN_DAYS, TOKEN_NAME, WAIT_LIMIT, LoginApi
+from taproof.api.login import TOKEN_NAME, WAIT_LIMIT, LoginApi
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, iso8601
 from taproof.core.entropy import system_entropy
@@ -23,7 +23,7 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.request_context import RequestContext
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.core.sessions import PolledSession, SessionKey
-from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, DeveloperSignIns
+from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL
 from taproof.service.invitations import Invitations
 
 PATIENCE: Final = 60.0
@@ -68,17 +68,13 @@ class Login:
 
 @pytest.fixture
 async def login(api: Api) -> AsyncIterator[Login]:
-    developer_sign_ins = DeveloperSignIns(
-        api.storage, api.signin._encryptor, api.signin, api.clock, system_entropy, waiting=api.signin.waiting
-    )
-    endpoints = LoginApi(developer_sign_ins, api.developers, api.metrics, api.limits, api.clock)
+    endpoints = LoginApi(api.use_cases.developer_sign_ins, api.developers, api.metrics, api.limits, api.clock)
     apps = dict(zip(PATHS, (endpoints.start, endpoints.create_token), strict=True))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await apps[scope["path"]](scope, receive, send)
 
-    transport = httpx.ASGITransport(app, client=("203.0.113.7", 4711))
-    async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as http:
+    async with client_of(app, "203.0.113.7") as http:
         login = Login(api, endpoints, http)
         await login.start()
         yield login
@@ -127,7 +123,7 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
 
 async def test_the_prompt_of_a_terminal(login: Login) -> None:
     """It tells browser and place, asks for the number of the answer, and shows no page that the caller made up."""
-    login.api.signin._find_place = lambda _: "Berlin, Germany"
+    login.api.places["203.0.113.7"] = "Berlin, Germany"
     headers = {"User-Agent": "taproof-login/0.1.0 (Linux)", "Origin": "https://bank.example"}
     started = (await login.http.post("/api/v1/login", json={}, headers=headers)).json()
     token = started["verification_uri_complete"].rpartition("?start=")[2]
@@ -167,22 +163,12 @@ async def test_the_audit_log_tells_of_it(login: Login, ada: Developer) -> None:
         assert secret not in json.dumps(entries)
 
 
-async def test_the_token_ends(login: Login, ada: Developer) -> None:
-    """After 90 days nobody acts with it any more, whether or not anybody thought of it."""
-    await login.tap()
-    token = (await login.ask()).json()["access_token"]
-    login.api.clock.now += TOKEN_DAYS * DAY - 1
-    assert (await login.api.call("GET", "/me", token)).status_code == 200
-    login.api.clock.now += 1
-    assert_error(await login.api.call("GET", "/me", token), 401, "invalid_access_token")
-
-
 async def test_only_what_was_asked_as_a_login_gives_a_token(login: Login, ada: Developer) -> None:
     """The messenger says that a terminal gets an access token; a sign-in that asked for less gives none."""
     started = login.started["verification_uri_complete"].rpartition("?start=")[2]
     assert (await login.api.signin.open_session(started, USER)).project_name == TERMINAL.project_name
     for purpose in (CONSOLE, INVITATION):
-        sign_in = await login.endpoints._developer_sign_ins.start(purpose)
+        sign_in = await login.api.use_cases.developer_sign_ins.start(purpose)
         login.started = {"device_code": sign_in.encrypted, "verification_uri_complete": sign_in.deeplink}
         await login.tap()
         assert_error(await login.ask(), 404, "sign_in_not_found")
@@ -197,28 +183,31 @@ async def test_a_token_can_be_named(login: Login, ada: Developer) -> None:
     assert token.name == "laptop"
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\nb", "\ud800", "x" * 101, 5, None, ["a"]])
-async def test_a_slip_in_the_name_costs_nothing(login: Login, ada: Developer, name: Any) -> None:
-    """It is refused before anything is consumed, so the same confirmation still gives a token."""
+WRONG: dict[str, list[Any]] = {
+    "name": ["", "  ", "a\nb", "\ud800", "x" * 101, 5, None, ["a"]],
+    "wait": [-1, 25.1, "5", True, None, []],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+async def test_a_wrong_field_costs_nothing(login: Login, ada: Developer, field: str, value: Any) -> None:
+    """It is refused by name before anything is consumed, so the same confirmation still gives a token."""
     await login.tap()
     refused = await login.http.post(
         "/api/v1/login/token",
-        content=json.dumps({"device_code": login.started["device_code"], "name": name}),
+        content=json.dumps({"device_code": login.started["device_code"], field: value}),
         headers={"Content-Type": "application/json"},
     )
-    assert assert_error(refused, 400, "invalid_request").startswith("name ")
+    assert assert_error(refused, 400, "invalid_request").startswith(f"{field} ")
     assert (await login.ask()).status_code == 200
 
 
-async def test_cancelled(login: Login, ada: Developer) -> None:
-    """As often as it is asked."""
+async def test_cancelled_and_expired(login: Login, ada: Developer) -> None:
+    """As often as it is asked; expired from the instant that its ten minutes are over."""
     await login.tap("Cancel")
     for _ in range(2):
         assert "cancelled" in assert_error(await login.ask(), 400, "access_denied")
-
-
-async def test_expired(login: Login, ada: Developer) -> None:
-    """From the instant that its ten minutes are over."""
+    await login.start()
     login.api.clock.now += SESSION_LIFETIME - 1
     assert_error(await login.ask(), 400, "authorization_pending")
     login.api.clock.now += 1
@@ -272,11 +261,6 @@ async def test_the_answer_comes_with_the_tap(login: Login, ada: Developer) -> No
     assert login.metric("taproof_waiting_calls") == 0
 
 
-async def test_the_wait_ends(login: Login) -> None:
-    """Pending, when nobody taps in time."""
-    assert_error(await login.ask(wait=0.02), 400, "authorization_pending")
-
-
 async def test_too_many_wait(login: Login) -> None:
     """A call without a place is answered at once, and counted."""
     login.api.signin.waiting.stop()
@@ -317,27 +301,15 @@ async def test_nothing_is_consumed_for_a_client_that_left(
     assert (await login.ask()).json()["email"] == ada.email
 
 
-@pytest.mark.parametrize("wait", [-1, 25.1, "5", True, None, []])
-async def test_what_is_no_wait(login: Login, ada: Developer, wait: Any) -> None:
-    """Refused with a sentence that names the field, and nothing is consumed."""
-    await login.tap()
-    assert assert_error(await login.ask(wait=wait), 400, "invalid_request").startswith("wait must be")
-    assert (await login.ask()).status_code == 200
-
-
-@pytest.mark.parametrize("code", ["x", "\u00e9", "A" * 300, "A" * 10_000])
-async def test_what_is_no_device_code(login: Login, code: str) -> None:
-    """Any other text is not found, and neither the link nor its token is a device code."""
+async def test_what_is_no_device_code(login: Login) -> None:
+    """Any other text is not found, and neither the link nor its token is a device code. It is needed, as text."""
     link = login.started["verification_uri_complete"]
-    for each in (code, link, link.rpartition("=")[2], login.started["device_code"][:-2]):
-        response = await login.post("/api/v1/login/token", {"device_code": each, "wait": WAIT_LIMIT})
+    codes = ("x", "\u00e9", "A" * 300, "A" * 10_000, link, link.rpartition("=")[2], login.started["device_code"][:-2])
+    for code in codes:
+        response = await login.post("/api/v1/login/token", {"device_code": code, "wait": WAIT_LIMIT})
         assert_error(response, 404, "sign_in_not_found")
-
-
-@pytest.mark.parametrize("body", [{}, {"device_code": ""}, {"device_code": 5}, {"device_code": None}])
-async def test_a_device_code_is_needed(login: Login, body: Any) -> None:
-    """As text."""
-    assert "device_code" in assert_error(await login.post("/api/v1/login/token", body), 400, "invalid_request")
+    for body in ({}, {"device_code": ""}, {"device_code": 5}, {"device_code": None}):
+        assert "device_code" in assert_error(await login.post("/api/v1/login/token", body), 400, "invalid_request")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -374,18 +346,6 @@ async def test_unknown_fields_are_ignored(login: Login) -> None:
     """As on the session endpoints, so that newer clients can talk to older servers."""
     assert (await login.post("/api/v1/login", {"scope": "x"})).status_code == 200
     assert_error(await login.ask(scope="x"), 400, "authorization_pending")
-
-
-async def test_a_developer_who_got_another_account(login: Login, ada: Developer) -> None:
-    """The account that was bound before signs in nobody any more."""
-    invitations = Invitations(login.api.storage, login.api.clock, system_entropy)
-    made = await invitations.invite_again(acting(ada), ada)
-    await invitations.accept_invitation(made.code, MessengerIdentity("1002", "Ada", "ada"), address="")
-    await login.tap()
-    assert_error(await login.ask(), 400, "access_denied")
-    await login.start()
-    await login.tap(user="1002")
-    assert (await login.ask()).json()["email"] == ada.email
 
 
 def _failing(error: Exception) -> Any:

@@ -191,15 +191,6 @@ async def test_projects_show_the_callers_role(api: Api) -> None:
     ] == "developer"
 
 
-async def test_the_sentence_names_the_roles(api: Api) -> None:
-    """A member who lacks a role learns which one is needed and whom to ask."""
-    team = await Teams(api).make("viewer")
-    response = await api.call("GET", f"/projects/{team.names['project']}/webhook-secret", team.token)
-    assert assert_error(response, 400, "insufficient_role") == (
-        "This needs the role owner or developer in the project, and yours is viewer. Ask an owner of the project."
-    )
-
-
 async def test_an_invitation_works_once(api: Api) -> None:
     """By its link, until it is used, revoked or expired; the link is in no answer after the first."""
     teams = Teams(api)

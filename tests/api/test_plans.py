@@ -1,4 +1,4 @@
-"""The limits of plans in the API. Here pro allows 2 projects and 3 sign-ins: see conftest.py."""
+"""The limits of plans in the API. Here pro allows 2 projects and 5 sign-ins: see conftest.py."""
 
 import pytest
 from tests.api.conftest import Api, assert_error
@@ -15,8 +15,9 @@ async def test_me_shows_what_is_used(api: Api) -> None:
     for project, user in ((first, "1"), (first, "1"), (second, "1"), (second, "2")):
         await sign_in(api, project, user)
     await api.signin.create_session(second, public=True)
-    used = {"projects": 2, "projects_limit": 2, "sign_ins_this_month": 2, "sign_ins_limit": 3}
-    assert (await api.call("GET", "/me", token)).json()["usage"] == used
+    used = {"projects": 2, "projects_limit": 2, "sign_ins_this_month": 2, "sign_ins_limit": 5}
+    me = (await api.call("GET", "/me", token)).json()
+    assert (list(me), me["usage"]) == (["id", "email", "created_at", "plan", "usage"], used)
     await api.call("DELETE", f"/projects/{first}", token)
     assert (await api.call("GET", "/me", token)).json()["usage"] == used | {"projects": 1}
     _, free_token = await api.sign_up("eve@example.com")
@@ -42,7 +43,7 @@ async def test_a_full_month_starts_no_sign_in_and_breaks_none(api: Api) -> None:
     api.clock.now = 1_795_910_400_000 - MINUTE  # 2026-11-28T23:59Z.
     _, token = await api.sign_up("ada@example.com", "pro")
     project = (await api.post("/projects", token, {"name": "A"}))["id"]
-    for user in range(3):
+    for user in range(5):
         api.clock.now += MINUTE
         await sign_in(api, project, str(user + 1))
         under_way = await api.signin.create_session(project, public=True)

@@ -84,9 +84,8 @@ def _without_use(state: Any) -> str:
     return f"{project} {[(token.id, token.scopes, token.expires_at) for token in tokens]}"
 
 
-async def test_a_token_creates_no_more_than_itself(api: Api) -> None:
+async def test_a_token_creates_no_more_than_itself(api: Api, token: str) -> None:
     """The answers tell the new token's scopes and what created it; more than the parent has is 400."""
-    _, token = await api.sign_up("ada@example.com")
     expires_at = "2027-01-31T00:00:00.000Z"
     body = {"name": "parent", "scopes": ["tokens", "read"], "expires_at": expires_at}
     parent = await api.post("/tokens", token, body)
@@ -105,9 +104,8 @@ async def test_a_token_creates_no_more_than_itself(api: Api) -> None:
         assert assert_error(response, 400, "invalid_request").startswith(next(iter(more)))
 
 
-async def test_revoking_takes_the_children_along(api: Api) -> None:
+async def test_revoking_takes_the_children_along(api: Api, token: str) -> None:
     """Unless they are kept; a token can always revoke itself."""
-    _, token = await api.sign_up("ada@example.com")
     parent = await api.post("/tokens", token, {"name": "parent"})
     child = await api.post("/tokens", parent["access_token"], {"name": "child"})
     kept = await api.post("/tokens", child["access_token"], {"name": "kept", "scopes": ["read"]})

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Final, get_args
 
 import httpx
 import pytest
-from tests.api.conftest import Api, assert_error, make_projects
+from tests.api.conftest import Api, assert_error, client_of, session_router
 from tests.waiting import until
 
-from taproof.api.router import Router
-from taproof.api.sessions import WAIT_LIMIT, SessionApi
+from taproof.api.sessions import WAIT_LIMIT
 from taproof.contract.session import SignInStatus
 from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
@@ -80,13 +79,10 @@ class Verifier:
 @pytest.fixture(params=["verify/public", "verify"])
 async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Verifier]:
     """The public and the server-side endpoint in turn, with a pending session."""
-    encryptor = api.signin._encryptor
-    projects = make_projects(api.storage, encryptor, api.clock)
-    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com", "pro")
     project = await api.post("/projects", token, {"name": "Shop"})
     session = await api.signin.create_session(project["id"], public=False)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(router), base_url="https://taproof.test") as http:
+    async with client_of(session_router(api)) as http:
         yield Verifier(api, http, token, project, session.session_token, request.param)
     assert api.signin.waiting.count == 0
 
@@ -151,32 +147,30 @@ async def test_zero_is_no_wait(verifier: Verifier) -> None:
     assert verifier.metric("taproof_waits_without_place_total") == 0
 
 
-@pytest.mark.parametrize(
-    "sent", ["true", "false", "null", '"5"', '""', "[]", "{}", "-1", "-0.1", "30.001", "31", "1e9", "1e400"]
-)
-async def test_what_is_refused(verifier: Verifier, sent: str) -> None:
-    """Anything else is refused with a sentence that names the field, and nothing is read."""
+REFUSED = {
+    "wait": [
+        *("true", "false", "null", '"5"', '""', "[]", "{}", "-1", "-0.1", "30.001", "31", "1e9", "1e400"),
+        *("NaN", "Infinity", "-Infinity"),
+    ],
+    "hints": ['"true"', "null", "1", "0", "[]", "{}"],
+    "seen_hint": ["null", "1", "0", "[]", "{}"],
+}
+
+
+@pytest.mark.parametrize(("field", "sent"), [(field, sent) for field, values in REFUSED.items() for sent in values])
+async def test_what_is_refused(verifier: Verifier, field: str, sent: str) -> None:
+    """Any other value is refused with a sentence that names the field, and nothing is read. NaN is no JSON at all."""
     await verifier.tap("Confirm")
     body = json.dumps({"project_id": verifier.project["id"], "session_token": verifier.session_token})
     response = await verifier.http.post(
         f"/api/v1/{verifier.endpoint}",
-        content=f'{body[:-1]}, "wait": {sent}}}',
+        content=f'{body[:-1]}, "{field}": {sent}}}',
         headers={"Content-Type": "application/json", "Authorization": f"Bearer {verifier.project['secret_key']}"},
     )
-    assert assert_error(response, 400, "invalid_request").startswith("wait must be")
-    assert (await verifier.verify()).json()["status"] == "confirmed"
-
-
-@pytest.mark.parametrize("sent", ["NaN", "Infinity", "-Infinity"])
-async def test_no_numbers_of_json(verifier: Verifier, sent: str) -> None:
-    """NaN and the infinities are not JSON at all."""
-    body = json.dumps({"project_id": verifier.project["id"], "session_token": verifier.session_token})
-    response = await verifier.http.post(
-        f"/api/v1/{verifier.endpoint}",
-        content=f'{body[:-1]}, "wait": {sent}}}',
-        headers={"Content-Type": "application/json", "Authorization": f"Bearer {verifier.project['secret_key']}"},
-    )
-    assert_error(response, 400, "invalid_request")
+    sentence = assert_error(response, 400, "invalid_request")
+    is_json = sent.strip("-") not in {"NaN", "Infinity"}
+    assert sentence.startswith(f"{field} must be" if is_json else "The body is not valid JSON")
+    assert (await verifier.verify(seen_hint="true")).json()["status"] == "confirmed"
 
 
 async def test_one_of_many_waiting_readers_gets_the_proof(verifier: Verifier) -> None:
@@ -211,30 +205,26 @@ async def test_waits_are_counted_as_polls(verifier: Verifier) -> None:
     assert {status: count for status, count in counted.items() if count} == {"cancelled": 1}
 
 
-async def test_a_key_replaced_during_the_wait(verifier: Verifier) -> None:
-    """A replaced key is dead at once, also for a call that began with it; nothing is consumed for it."""
+@pytest.mark.parametrize(
+    ("endpoint", "call_to_end", "code"),
+    [
+        ("verify", ("POST", "/regenerate", {}), "invalid_secret_key"),
+        ("verify/public", ("PATCH", "", {"public_access": False}), "public_access_disabled"),
+    ],
+)
+async def test_a_right_that_ends_during_the_wait(
+    verifier: Verifier, endpoint: str, call_to_end: tuple[str, str, Any], code: str
+) -> None:
+    """A replaced key is dead at once, as is public access, also for a call that began with it; nothing is consumed."""
     call = await verifier.wait()
-    await verifier.manage("POST", "/regenerate")
+    method, act, body = call_to_end
+    await verifier.manage(method, act, json=body)
     await verifier.tap("Confirm")
-    if verifier.endpoint == "verify":
-        assert_error(await call, 401, "invalid_secret_key")
-        verifier.endpoint = "verify/public"
-        assert (await verifier.verify()).json()["status"] == "confirmed"
-    else:
-        assert (await call).json()["status"] == "confirmed"
-
-
-async def test_public_access_switched_off_during_the_wait(verifier: Verifier) -> None:
-    """A public call is refused when public access has been switched off meanwhile; nothing is consumed for it."""
-    call = await verifier.wait()
-    await verifier.manage("PATCH", json={"public_access": False})
-    await verifier.tap("Confirm")
-    if verifier.endpoint == "verify/public":
-        assert_error(await call, 401, "public_access_disabled")
-        verifier.endpoint = "verify"
-        assert (await verifier.verify()).json()["status"] == "confirmed"
-    else:
-        assert (await call).json()["status"] == "confirmed"
+    if verifier.endpoint == endpoint:
+        assert_error(await call, 401, code)
+        verifier.endpoint = "verify" if endpoint == "verify/public" else "verify/public"
+        call = asyncio.create_task(verifier.verify())
+    assert (await call).json()["status"] == "confirmed"
 
 
 async def test_a_project_deleted_during_the_wait(verifier: Verifier) -> None:
@@ -266,7 +256,11 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
     scope = {
         "type": "http",
         "method": "POST",
+        "http_version": "1.1",
+        "raw_path": f"/api/v1/{verifier.endpoint}".encode(),
+        "query_string": b"",
         "headers": [
+            (b"host", b"taproof.test"),
             (b"content-type", b"application/json"),
             (b"content-length", str(len(content)).encode()),
             (b"authorization", f"Bearer {verifier.project['secret_key']}".encode()),
@@ -275,13 +269,7 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
     # As Granian has it: the end of the body is a message of its own, which is not read with the body.
     messages.put_nowait({"type": "http.request", "body": content, "more_body": True})
     messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
-    encryptor = verifier.api.signin._encryptor
-    projects = make_projects(verifier.api.storage, encryptor, verifier.api.clock)
-    session_api = SessionApi(
-        verifier.api.signin, verifier.api.signin.waiting, projects, verifier.api.metrics, verifier.api.limits
-    )
-    app = session_api.verify if verifier.endpoint == "verify" else session_api.verify_public
-    call = asyncio.create_task(app(scope, messages.get, send))
+    call = asyncio.ensure_future(session_router(verifier.api)(scope, messages.get, send))
     await until(lambda: verifier.waiting.count == 1 and messages.empty())
     assert not call.done()
     await verifier.api.signin.open_session(verifier.session_token, USER)
@@ -343,17 +331,3 @@ async def test_a_wait_ends_with_another_hint(verifier: Verifier) -> None:
     assert not ignoring.done()
     await verifier.tap("Cancel")
     assert [(await each).json() for each in (call, silent, ignoring)] == [{"status": "cancelled"}] * 3
-
-
-@pytest.mark.parametrize("sent", ['"true"', "null", "1", "0", "[]", "{}"])
-@pytest.mark.parametrize("field", ["hints", "seen_hint"])
-async def test_hint_fields_that_are_refused(verifier: Verifier, field: str, sent: str) -> None:
-    """`hints` is a boolean, `seen_hint` a string; anything else is refused by name, and nothing is read."""
-    await verifier.tap("Confirm")
-    value = json.loads(sent)
-    if isinstance(value, str) and field == "seen_hint":
-        assert (await verifier.verify(seen_hint=value)).json()["status"] == "confirmed"
-        return
-    response = await verifier.verify(**{"hints": True, field: value})
-    assert assert_error(response, 400, "invalid_request").startswith(f"{field} must be")
-    assert (await verifier.verify()).json()["status"] == "confirmed"

@@ -32,11 +32,7 @@ from taproof.core.oidc.clients import ClientChanges
 from taproof.core.project_bots import ProjectBot
 from taproof.core.projects import ProjectChanges
 from taproof.http.sdk_files import SdkFiles
-from taproof.runtime.app import (
-    build_app,
-    mini_app_apps,
-    webhook_apps,
-)
+from taproof.runtime.app import build_app, mini_app_apps, webhook_apps
 from taproof.runtime.bot_runtime import connect_messenger
 from taproof.runtime.pages import Pages
 from taproof.runtime.sandbox_mode import start_sandbox
@@ -180,16 +176,16 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
 def routes_of(app: ASGIApp) -> Iterator[tuple[str, str]]:
     """Return method and path of every route; of what takes any method, GET and POST."""
     assert isinstance(app, Router)
-    below = {stem.decode() for stem, _ in app._below}
-    for path in map(bytes.decode, app._exact):
+    below = {stem.decode() for stem, _ in app.below}
+    for path in map(bytes.decode, app.exact):
         if f"{path}/" not in below:
             yield from (("GET", path), ("POST", path))
-    for _stem, part in app._below:
+    for _stem, part in app.below:
         inner: Any = part
-        while hasattr(inner, "_app"):
-            inner = inner._app
+        while hasattr(inner, "app"):
+            inner = inner.app
         if isinstance(inner, SdkFiles):
-            yield from (("GET", path) for path in inner._apps)
+            yield from (("GET", path) for path in inner.apps)
         elif hasattr(inner, "routes"):
             for route in inner.routes:
                 assert isinstance(route, Route), route

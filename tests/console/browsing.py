@@ -82,6 +82,11 @@ class Shown:
         return text_of(self.one(".//main"))
 
     @property
+    def alert(self) -> str:
+        """Return the text of the page's only alert."""
+        return text_of(self.one(".//p[@role='alert']"))
+
+    @property
     def heading(self) -> str:
         return text_of(self.one(".//h1"))
 

@@ -5,17 +5,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.api.conftest import (
-    START,
-    BotFather,
-    ManualClock,
-    Receiver,
-    assemble_on,
-)
+from tests.api.conftest import START, BotFather, ManualClock, Receiver, assemble_on
 from tests.console.browsing import Browsing
 from tests.sign_ins import stored_sign_in
 from tests.tapping import tap_right
@@ -24,12 +19,14 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.console.app import Console
 from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.contract.account import Plan
-from taproof.core.accounts import Actor, Developer
+from taproof.contract.session import SignInStatus
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.projects import Project, ProjectChanges
+from taproof.core.sessions import Session
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.service.projects import ProjectSecrets
@@ -93,12 +90,14 @@ class Installation:
     receiver: Receiver
     webhooks: Webhooks
     bot_father: BotFather
-    _clients: AsyncExitStack = field(default_factory=AsyncExitStack)
+    places: dict[str, str]
+    clients: AsyncExitStack = field(default_factory=AsyncExitStack)
 
-    async def browser(self) -> Browsing:
-        """Return a new browser."""
-        client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app.app), base_url=BASE_URL)
-        return Browsing(await self._clients.enter_async_context(client))
+    async def browser(self, address: str = "127.0.0.1") -> Browsing:
+        """Return a new browser at this address."""
+        transport = httpx.ASGITransport(self.app.app, client=(address, 4711))
+        client = httpx.AsyncClient(transport=transport, base_url=BASE_URL)
+        return Browsing(await self.clients.enter_async_context(client))
 
     async def add_developer(self, email: str, plan: Plan = "business", *, is_owner: bool = False) -> Developer:
         return await self.services.developers.create_developer(email, plan, is_owner=is_owner)
@@ -131,6 +130,29 @@ class Visitor(Browsing):
             self.actor, ProjectChanges(name=name, webhook_url=webhook_url)
         )
 
+    async def change(self, project: Project, **changes: Any) -> Project:
+        """Change the settings of a project through the service."""
+        return await self._console.services.projects.update_project(self.actor, project.id, ProjectChanges(**changes))
+
+    async def only_project(self) -> Project:
+        (project,) = await self._console.services.projects.list_projects(self.developer)
+        return project
+
+    async def sessions(self, status: SignInStatus | None = None) -> list[Session]:
+        """Return the newest sessions, as the service lists them."""
+        reader = self._console.services.session_reader
+        page = await reader.list_sessions(self.developer, project_id=None, status=status, limit=200, cursor=None)
+        return page.sessions
+
+    async def log(self) -> list[AuditEntry]:
+        """Return the newest entries of the developer's audit log."""
+        page = await self._console.services.audit.list_audit_entries(self.developer, limit=50, cursor=None)
+        return page.entries
+
+    async def confirm(self, project_id: str, identity: MessengerIdentity = ADA) -> None:
+        """Let a user sign in to a project, and confirm."""
+        await self._console.messenger.confirm((await self.start_session(project_id)).deeplink, identity)
+
     async def start_session(self, project_id: str) -> CreatedSession:
         """Start a sign-in as an application does; decide it with `console.messenger`."""
         return await self._console.messenger.signin.create_session(project_id, public=True)
@@ -158,7 +180,7 @@ async def open_console(
 ) -> AsyncIterator[Installation]:
     """Open a console with an empty database."""
     storage = SqliteStorage.open(directory / "taproof.db", START)
-    services, encryptor, signin, receiver, bot_father = assemble_on(storage, clock, BASE_URL)
+    services, encryptor, signin, receiver, bot_father, places = assemble_on(storage, clock, BASE_URL)
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True
     )
@@ -175,9 +197,9 @@ async def open_console(
         sandbox_developer=sandbox_developer,
     )
     installation = Installation(
-        app, storage, clock, services, Messenger(signin), receiver, services.webhooks, bot_father
+        app, storage, clock, services, Messenger(signin), receiver, services.webhooks, bot_father, places
     )
-    async with installation._clients:
+    async with installation.clients:
         yield installation
     await storage.close()
 
@@ -192,6 +214,12 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
 async def visitor(console: Installation) -> Visitor:
     """A browser of the owner of the installation."""
     return await console.sign_in(await console.add_developer("ada@example.com", is_owner=True))
+
+
+@pytest.fixture
+async def project(visitor: Visitor) -> Project:
+    """A project of that owner."""
+    return (await visitor.create_project())[0]
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from taproof.api.developer import DeveloperApi
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.identifiers import new_id
 from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.service.housekeeping import Housekeeping
@@ -149,9 +149,8 @@ async def test_the_file_is_a_csv_file_with_a_safe_name(visitor: Visitor) -> None
     assert lines[0] == b"date,sessions,opened,confirmed,used,cancelled,expired,unique_users,reported"
 
 
-async def test_links_keep_the_window_and_the_project(visitor: Visitor) -> None:
+async def test_links_keep_the_window_and_the_project(visitor: Visitor, project: Project) -> None:
     """A change of the window keeps the project, and the reverse, without JavaScript."""
-    project, _ = await visitor.create_project()
     shown = await visitor.get(PATHS[0], days="90", project_id=project.id)
     links = {link.get("href"): link.get("aria-current") for link in shown.all(".//nav[@aria-label='Period']/a")}
     assert links == {
@@ -164,10 +163,10 @@ async def test_links_keep_the_window_and_the_project(visitor: Visitor) -> None:
     assert (await visitor.get(PATHS[0])).fields("/console/analytics") == {"days": "30", "project_id": ""}
 
 
-async def test_figures_are_compared_with_the_period_before(console: Installation, visitor: Visitor) -> None:
+async def test_figures_are_compared_with_the_period_before(
+    console: Installation, visitor: Visitor, project: Project
+) -> None:
     """Each figure says how it changed from the period before; distinct users of that period are not known."""
-    project, _ = await visitor.create_project()
-
     for started, confirmed in ((5, 5), (4, 1), (3, 2)):  # On the day before both periods, and on the last day of each.
         for number in range(started):
             link = (await visitor.start_session(project.id)).deeplink
@@ -188,24 +187,3 @@ async def test_wrong_parameters_are_refused(visitor: Visitor) -> None:
         for path in PATHS:
             shown = await visitor.get(path, **{name: value})
             assert (shown.status, said in shown.text) == (400, True), (path, value)
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_nobody_sees_figures_of_others(
-    console: Installation, visitor: Visitor, stranger: Visitor, path: str
-) -> None:
-    """Another developer's project gets the same answer as an unknown one, and counts in no figure."""
-    project, _ = await visitor.create_project("Secret shop")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
-    await stranger.create_project("Mine")
-    foreign = await stranger.get(path, project_id=project.id)
-    unknown = await stranger.get(path, project_id=new_id("proj", system_entropy))
-    assert (foreign.status, unknown.status) == (404, 404)
-    assert foreign.text == unknown.text
-    own = await stranger.get(path)
-    assert own.status == 200
-    assert "Secret shop" not in own.html
-    if path == PATHS[1]:
-        assert figures_of_csv(own.html)["total_sessions"] == 0
-    else:
-        assert "No sign-ins were started in this period" in own.text

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.console.conftest import Installation, Visitor
 
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 
 LIST = "/console/projects"
 LINES = "es.prompt_title: Zona de socios\nru.confirmed: Спасибо: до встречи"
@@ -25,9 +25,8 @@ async def texts_of(console: Installation, project: Project) -> Any:
     return found.texts
 
 
-async def test_texts_are_set_shown_and_removed(visitor: Visitor, console: Installation) -> None:
+async def test_texts_are_set_shown_and_removed(visitor: Visitor, console: Installation, project: Project) -> None:
     """The form shows what is stored, and saves only what the visitor changed; the quick start has the label."""
-    project, _ = await visitor.create_project()
     page, action = form_of(project)
     fields = {**TEXTS["default"], "other_languages": LINES}
     shown = await visitor.follow(await visitor.submit(page, action, **fields))
@@ -44,10 +43,9 @@ async def test_texts_are_set_shown_and_removed(visitor: Visitor, console: Instal
     assert " label=" not in (await visitor.get(f"{LIST}/{project.id}")).text
 
 
-async def test_a_logo_is_shown_under_its_own_policy(visitor: Visitor, console: Installation) -> None:
+async def test_a_logo_is_shown_under_its_own_policy(visitor: Visitor, console: Installation, project: Project) -> None:
     """The settings show it, and only they may load an image from its origin; the texts do not change with it."""
-    project, _ = await visitor.create_project()
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(texts=TEXTS))
+    await visitor.change(project, texts=TEXTS)
     page, action = form_of(project)
     refused = await visitor.submit(page, action, logo_url="http://shop.example/logo.png")
     assert "The logo's address must begin with https://" in refused.text
@@ -61,9 +59,8 @@ async def test_a_logo_is_shown_under_its_own_policy(visitor: Visitor, console: I
     assert "cdn.shop.example" not in (await visitor.get(page)).html
 
 
-async def test_refused_texts_are_shown_again(visitor: Visitor, console: Installation) -> None:
+async def test_refused_texts_are_shown_again(visitor: Visitor, console: Installation, project: Project) -> None:
     """The error names the field or the line, the input stays in the form, and nothing changes."""
-    project, _ = await visitor.create_project()
     page, action = form_of(project)
     refused = {
         "The prompt title must have at most 100 characters.": {"prompt_title": "x" * 101},

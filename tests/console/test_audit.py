@@ -126,14 +126,6 @@ async def test_paging(console: Installation, visitor: Visitor) -> None:
     assert [link.get("href") for link in pages[-1].all(".//nav[@aria-label='Pages']/a")] == [AUDIT]
 
 
-async def test_wrong_cursor(visitor: Visitor) -> None:
-    """A made-up cursor is refused with a page."""
-    for cursor in ("x", "", "é", "../", "A" * 3000):
-        shown = await visitor.get(AUDIT, cursor=cursor)
-        assert shown.status == 400
-        assert shown.heading == "Something went wrong"
-
-
 async def test_details_in_words(console: Installation, visitor: Visitor) -> None:
     """Values are shown as words, lists as JSON, a user agent as a browser name; missing values are left out."""
     details = {

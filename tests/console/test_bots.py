@@ -18,12 +18,6 @@ def bot_form(project: Project) -> str:
     return f"{LIST}/{project.id}/bot"
 
 
-async def read(console: Installation, project: Project) -> Project:
-    found = await console.storage.projects.read_project(project.id)
-    assert found is not None
-    return found
-
-
 async def linked_developer(console: Installation) -> Developer:
     """Create a developer with a messenger account."""
     owner = await console.add_developer("owner@example.com", is_owner=True)
@@ -39,9 +33,8 @@ async def break_bot(console: Installation) -> None:
     assert await console.services.bots.mark_broken(bot)
 
 
-async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installation) -> None:
+async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installation, project: Project) -> None:
     """The settings name the bot that now asks; the token is on no later page and in no field."""
-    project, _ = await visitor.create_project()
     before = await visitor.get(settings(project))
     assert "By default, the service's own bot asks people to confirm." in before.text
     assert before.one(".//input[@name='bot_token']").get("type") == "password"
@@ -50,7 +43,7 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
     shown = await visitor.follow(answer)
     assert "@Shop_Bot now asks people to confirm." in shown.text
     assert "Active @Shop_Bot asks people to confirm." in shown.text
-    assert (await read(console, project)).bot_username == "Shop_Bot"
+    assert (await visitor.change(project)).bot_username == "Shop_Bot"
     pages = [shown, *[await visitor.get(path) for path in (LIST, f"{LIST}/{project.id}", "/console/audit")]]
     assert not [page for page in pages if token.partition(":")[2] in page.html]
     assert "@Shop_Bot" in pages[2].text
@@ -78,14 +71,13 @@ async def test_a_bot_can_be_created_with_a_link(console: Installation, visitor: 
     assert "newbot" not in (await visitor.get(settings(other))).html, "this developer has no messenger account"
 
 
-async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None:
+async def test_a_bot_is_removed(visitor: Visitor, console: Installation, project: Project) -> None:
     """After the removal the service's bot asks again; the form to remove a bot is shown only if there is one."""
-    project, _ = await visitor.create_project()
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
     assert "The bot was removed. The service's own bot now asks people to confirm." in shown.text
     assert not shown.all(f".//form[@action='{bot_form(project)}/remove']")
-    assert (await read(console, project)).bot_username is None
+    assert (await visitor.change(project)).bot_username is None
 
 
 @pytest.mark.parametrize(
@@ -99,17 +91,11 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
     ],
 )
 async def test_a_refused_token_is_reported_beside_its_field(
-    visitor: Visitor, console: Installation, problem: str, status: int, words: str
+    visitor: Visitor, console: Installation, problem: str, status: int, words: str, project: Project
 ) -> None:
     """The page does not repeat a refused token; the project keeps its bot."""
-    project, _ = await visitor.create_project()
     token = console.bot_father.make_bot("Shop_Bot")
-    if problem == "empty":
-        token = ""
-    if problem == "malformed":
-        token = "Shop_Bot_of_mine"
-    if problem == "refused":
-        token = f"7000000009:{'A' * 35}"
+    token = {"empty": "", "malformed": "Shop_Bot_of_mine", "refused": f"7000000009:{'A' * 35}"}.get(problem, token)
     if problem == "taken":
         other, _ = await visitor.create_project("Other")
         await console.services.bots.set_bot(visitor.actor, other.id, token)
@@ -121,12 +107,13 @@ async def test_a_refused_token_is_reported_beside_its_field(
     assert words in error
     assert shown.texts(".//p[@role='alert']") == [error]
     assert not token or token not in shown.html
-    assert (await read(console, project)).bot_username is None
+    assert (await visitor.change(project)).bot_username is None
 
 
-async def test_a_broken_bot_is_reported_on_every_page_of_its_project(visitor: Visitor, console: Installation) -> None:
+async def test_a_broken_bot_is_reported_on_every_page_of_its_project(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """A broken bot is reported on the list, the project's pages and its settings until a new token is set."""
-    project, _ = await visitor.create_project()
     well, _ = await visitor.create_project("Well")
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     await break_bot(console)

@@ -9,7 +9,7 @@ from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 from taproof.core.identifiers import is_key, key_hash
 from taproof.core.oidc.clients import ClientChanges, OidcClient
 from taproof.core.oidc.groups import Groups
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 
 URI = "https://grafana.example/login/generic_oauth"
 SECRET = re.compile(r"\bocs_[A-Za-z0-9]{10,}")
@@ -51,10 +51,9 @@ ADDRESSES = {
 
 
 async def test_a_new_client_shows_what_to_paste(
-    visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
+    visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str], project: Project
 ) -> None:
     """Its page has every value with a copy button; the secret is there once, and in no address, log or list."""
-    project, _ = await visitor.create_project()
     page = page_of(project)
     assert copied(await visitor.get(page)) == ADDRESSES
     answer = await visitor.submit(page, page, name=" Grafana ", redirect_uris=f"{URI}\r\n\r\nhttp://localhost/cb\r\n")
@@ -78,9 +77,8 @@ async def test_a_new_client_shows_what_to_paste(
     assert secret not in str(answer.response.headers) + "".join(capfd.readouterr())
 
 
-async def test_a_client_without_a_secret(visitor: Visitor, console: Installation) -> None:
+async def test_a_client_without_a_secret(visitor: Visitor, console: Installation, project: Project) -> None:
     """A public client shows none; choosing a method with a secret shows a new one once, and none erases it."""
-    project, _ = await visitor.create_project()
     public = ClientChanges(name="App", redirect_uris=("com.example.app:/cb",), auth_method="none")
     client, _ = await new_client(console, visitor, project, public)
     page = page_of(project, client)
@@ -100,9 +98,10 @@ async def test_a_client_without_a_secret(visitor: Visitor, console: Installation
     assert (refused.status, "has no secret" in refused.text) == (400, True)
 
 
-async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, console: Installation) -> None:
+async def test_settings_change_what_was_changed_in_the_form(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """Only fields that differ from the values shown are changed, so an outdated form undoes nothing."""
-    project, _ = await visitor.create_project()
     client, _ = await new_client(console, visitor, project)
     page = page_of(project, client)
     stale = (await visitor.get(page)).fields(page)
@@ -121,9 +120,8 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
     assert "Nothing was changed." in (await visitor.follow(await visitor.submit(page, page))).text
 
 
-async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: Installation) -> None:
+async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: Installation, project: Project) -> None:
     """The sentence has the form's own words, and nothing is stored."""
-    project, _ = await visitor.create_project()
     client, _ = await new_client(console, visitor, project)
     for typed, sentence in (
         ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
@@ -138,14 +136,13 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
             valid = {"name": "Other", "redirect_uris": URI}
             shown = await visitor.submit(page, page, **(valid | typed))
             assert shown.status == 400, typed
-            assert sentence in shown.texts(".//p[@role='alert']")[0]
+            assert sentence in shown.alert
             assert shown.fields(page)["name"] == (valid | typed)["name"]
     assert await stored(console, visitor, project) == [client]
 
 
-async def test_deleting_a_client(visitor: Visitor, console: Installation) -> None:
+async def test_deleting_a_client(visitor: Visitor, console: Installation, project: Project) -> None:
     """It leaves the list, and its pages are 404, as are those of another project's or a made-up client."""
-    project, _ = await visitor.create_project()
     client, _ = await new_client(console, visitor, project)
     other, _ = await visitor.create_project("Other")
     foreign, _ = await new_client(console, visitor, other)
@@ -160,14 +157,12 @@ async def test_deleting_a_client(visitor: Visitor, console: Installation) -> Non
     assert await stored(console, visitor, other) == [foreign]
 
 
-async def test_the_page_says_what_a_project_limits(visitor: Visitor, console: Installation) -> None:
+async def test_the_page_says_what_a_project_limits(visitor: Visitor, console: Installation, project: Project) -> None:
     """Without public access, clients need a secret; with phone numbers there is a scope."""
-    project, _ = await visitor.create_project()
     client, _ = await new_client(console, visitor, project)
     hints = ("only clients with a secret", "Add phone for the phone number")
     assert not [hint for hint in hints if hint in (await visitor.get(page_of(project, client))).text]
-    changes = ProjectChanges(public_access=False, collect_phone=True)
-    await console.services.projects.update_project(visitor.actor, project.id, changes)
+    await visitor.change(project, public_access=False, collect_phone=True)
     assert not [hint for hint in hints if hint not in (await visitor.get(page_of(project, client))).text]
 
 

@@ -36,7 +36,7 @@ def limit(console: Installation) -> None:
         developer_write=Rate(WRITES, HOUR),
     )
     assert isinstance(limits.developers, DeveloperLimits)
-    console.app._access.limits = limits.developers
+    console.app.access.limits = limits.developers
 
 
 async def status(visitor: Browsing, path: str) -> int:

@@ -9,6 +9,7 @@ from tests.console.conftest import Installation, Visitor
 from taproof.console.guard import SECURITY_HEADERS
 from taproof.console.rendering import PageRenderer
 from taproof.core.errors import InvalidRequest, StoreUnavailable
+from taproof.core.projects import Project
 from taproof.http.errors import NO_PAGE
 
 SECRET = "con_of_somebody"
@@ -58,9 +59,10 @@ async def test_an_unavailable_store_is_reported_on_a_page(
     assert (await visitor.get("/console/projects")).status == 200
 
 
-async def test_not_found_says_who_is_signed_in(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+async def test_not_found_says_who_is_signed_in(
+    console: Installation, visitor: Visitor, stranger: Visitor, project: Project
+) -> None:
     """The page about another developer's object says so; the page about an unknown address does not."""
-    project, _ = await visitor.create_project()
     theirs = await stranger.get(f"/console/projects/{project.id}")
     assert theirs.status == 404
     assert "It may belong to another developer. You are signed in as grace@example.com." in theirs.text

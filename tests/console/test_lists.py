@@ -9,6 +9,7 @@ from tests.console.conftest import ADA, GRACE, Installation, Visitor
 
 from taproof.console.rendering import PageRenderer, relative_time
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
+from taproof.core.projects import Project
 
 NOW = 1_795_003_200_000
 """2026-11-18T12:00:00Z."""
@@ -45,13 +46,12 @@ def trail(shown: Shown) -> list[tuple[str, str]]:
     return [(text_of(link), link.get("href", "")) for link in links]
 
 
-async def test_the_way_to_a_page(visitor: Visitor, console: Installation) -> None:
+async def test_the_way_to_a_page(visitor: Visitor, console: Installation, project: Project) -> None:
     """A page below another one has the links that lead to it; the pages of a project have its tabs as well."""
-    shop, _ = await visitor.create_project("Shop")
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    await visitor.confirm(project.id)
     listed = await visitor.get("/console/sessions")
     session = listed.one(".//tbody//th/a").get("href", "")
-    own = f"/console/projects/{shop.id}"
+    own = f"/console/projects/{project.id}"
     projects, sessions = ("Projects", "/console/projects"), ("Sessions", "/console/sessions")
     cases = {
         "/console/projects": [],
@@ -61,48 +61,46 @@ async def test_the_way_to_a_page(visitor: Visitor, console: Installation) -> Non
         f"{own}/members": [projects, ("Shop", own)],
         f"{own}/users": [projects, ("Shop", own)],
         f"{own}/users/{ADA.messenger_id}": [projects, ("Shop", own), ("Users", f"{own}/users")],
-        f"/console/sessions?project_id={shop.id}": [projects, ("Shop", own)],
+        f"/console/sessions?project_id={project.id}": [projects, ("Shop", own)],
     }
     found = {path: trail(await visitor.get(path)) for path in cases}
     assert found == cases
     current = {path: (await visitor.get(path)).texts(".//a[@aria-current]") for path in cases}
     assert current[f"{own}/users/{ADA.messenger_id}"] == ["Projects", "Users"]
-    assert current[f"/console/sessions?project_id={shop.id}"] == ["Projects", "Sessions"]
+    assert current[f"/console/sessions?project_id={project.id}"] == ["Projects", "Sessions"]
     assert current["/console/sessions"] == ["Sessions"]
 
 
-async def test_a_filter_is_a_chip(visitor: Visitor) -> None:
+async def test_a_filter_is_a_chip(visitor: Visitor, project: Project) -> None:
     """A chip shows what is chosen in words; its cross removes this filter and keeps the others."""
-    shop, _ = await visitor.create_project("Shop")
     path = "/console/sessions"
     shown = await visitor.get(path)
     assert shown.texts(".//summary") == ["Project", "Status", "Time", "Messenger id"]
     assert not shown.all(".//a[@class='chip remove']")
-    chosen = {"project_id": shop.id, "status": "used", "since": "2026-11-18T10:00"}
+    chosen = {"project_id": project.id, "status": "used", "since": "2026-11-18T10:00"}
     shown = await visitor.get(path, **chosen)
     assert shown.texts(".//summary") == ["Project: Shop", "Status: Used", "Time: from 2026-11-18 10:00", "Messenger id"]
     removed = [link.get("href", "") for link in shown.all(".//a[@class='chip remove']")]
-    assert removed[1] == f"{path}?project_id={shop.id}&since=2026-11-18T10%3A00"
+    assert removed[1] == f"{path}?project_id={project.id}&since=2026-11-18T10%3A00"
     assert ["status=used" in link for link in removed] == [True, False, True]
     assert shown.one(".//a[@class='clear']").get("href") == path
-    audit = await visitor.get("/console/audit", project_id=shop.id)
+    audit = await visitor.get("/console/audit", project_id=project.id)
     assert audit.texts(".//summary") == ["Project: Shop"]
     assert (await visitor.get("/console/audit", project_id="")).texts(".//summary") == ["Project"]
 
 
-async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation) -> None:
+async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation, project: Project) -> None:
     """The filter finds one user of the project; a wrong id is kept and gets a sentence, above all users."""
-    shop, _ = await visitor.create_project("Shop")
     for who in (ADA, GRACE):
-        await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, who)
-    users = f"/console/projects/{shop.id}/users"
+        await visitor.confirm(project.id, who)
+    users = f"/console/projects/{project.id}/users"
     shown = await visitor.get(users, messenger_id=ADA.messenger_id)
     assert [row[1] for row in shown.rows()] == [ADA.messenger_id]
     none = await visitor.get(users, messenger_id="9")
     assert "No user matches" in none.text
     wrong = await visitor.get(users, messenger_id="ada")
     assert wrong.status == 400
-    assert wrong.texts(".//p[@role='alert']")[0].startswith("A messenger id has only digits")
+    assert wrong.alert.startswith("A messenger id has only digits")
     assert sorted(row[1] for row in wrong.rows()) == sorted([ADA.messenger_id, GRACE.messenger_id])
     assert wrong.texts(".//summary") == ["Messenger id"]
     assert wrong.fields(users)["messenger_id"] == "ada"

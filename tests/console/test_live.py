@@ -3,24 +3,23 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import httpx
 import pytest
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
-from tests.granian_server import serve
-from tests.ports import free_port
 from tests.waiting import until
 
-from taproof.console import live
 from taproof.console.guard import SECURITY_HEADERS
+from taproof.console.live import StreamLimits
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import new_id
 from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import Project
 
 PATH = "/console/sessions/live"
+QUICK = StreamLimits(look_every=0.005)
 PATIENCE = 60.0
 """Seconds until a test gives up; none waits so long when all is well."""
 
@@ -132,8 +131,8 @@ class Streams:
 
 
 @pytest.fixture
-async def streams(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Streams]:
-    monkeypatch.setattr(live, "LOOK_EVERY", 0.005)
+async def streams(console: Installation) -> AsyncIterator[Streams]:
+    console.app.live.limits = QUICK
     opened = Streams(console)
     yield opened
     for client in opened.clients:
@@ -142,12 +141,11 @@ async def streams(console: Installation, monkeypatch: pytest.MonkeyPatch) -> Asy
     assert console.app.live.count == 0
 
 
-async def test_changes_are_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_changes_are_sent(visitor: Visitor, console: Installation, streams: Streams, project: Project) -> None:
     """The stream sends the rows as the page shows them: at first, with each new session, and with each change."""
-    shop, _ = await visitor.create_project("Shop")
     client = await streams.open(visitor)
     assert "There are no sessions yet" in (await client.news()).rows
-    started = await visitor.start_session(shop.id)
+    started = await visitor.start_session(project.id)
     assert "Waiting for the user to open the link." in (await client.news()).rows
     await console.messenger.open(started.deeplink)
     assert ">Opened, waiting for the user’s decision.<" in (await client.news()).rows
@@ -159,11 +157,12 @@ async def test_changes_are_sent(visitor: Visitor, console: Installation, streams
     assert shown.one(".//tbody").get("data-version") == last.fields["id"]
 
 
-async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_time_alone_changes_rows(
+    visitor: Visitor, console: Installation, streams: Streams, project: Project
+) -> None:
     """A session that expires without a write changes its row, as does a confirmed one that is not read in time."""
-    shop, _ = await visitor.create_project()
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
-    await visitor.start_session(shop.id)
+    await visitor.confirm(project.id)
+    await visitor.start_session(project.id)
     client = await streams.open(visitor)
     first = await client.news()
     assert "Pending" in first.rows
@@ -174,11 +173,10 @@ async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, 
     assert "never used" in second.rows
 
 
-async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams) -> None:
+async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams, project: Project) -> None:
     """Sessions outside the filters are not sent; the link to the next page keeps the filters."""
-    shop, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
-    await visitor.start_session(shop.id)
+    await visitor.start_session(project.id)
     client = await streams.open(visitor, f"project_id={blog.id}&status=pending")
     assert "No session matches" in (await client.news()).rows
     for _ in range(51):
@@ -194,10 +192,10 @@ async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams:
 
 
 async def test_a_reconnecting_browser_gets_only_changes(
-    visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, console: Installation, streams: Streams
 ) -> None:
     """A browser that reconnects reports its version; the same rows are not sent twice, but comments, to stay open."""
-    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    console.app.live.limits = replace(QUICK, comment_every=0.02)
     shop, _ = await visitor.create_project()
     first = await (await streams.open(visitor)).news()
     client = await streams.open(visitor, **{"last-event-id": first.fields["id"]})
@@ -212,7 +210,7 @@ async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation
     """A line break in a name starts no field, and a tag in it is only text."""
     shop, _ = await visitor.create_project("<script>1</script>\u202e")
     evil = MessengerIdentity("1", "x\n\nevent: signed-out\ndata: {}\n\n\r\u2028\u2029<b>", "\revent: signed-out")
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, evil)
+    await visitor.confirm(shop.id, evil)
     client = await streams.open(visitor)
     message = await client.news()
     assert [line.partition(":")[0] for line in message.text.splitlines()] == ["id", "event", "data"]
@@ -222,39 +220,39 @@ async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation
     assert "&lt;script&gt;" in message.rows
 
 
-async def test_a_session_that_ended_ends_its_streams(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_a_session_that_ended_ends_its_streams(
+    visitor: Visitor, console: Installation, streams: Streams, project: Project
+) -> None:
     """A browser that was signed out elsewhere receives no further rows, and is told so."""
-    shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
     await console.services.console_sessions.delete_console_sessions(visitor.actor)
-    await visitor.start_session(shop.id)
+    await visitor.start_session(project.id)
     message = await client.news()
     assert message.fields == {"event": "signed-out", "data": "{}"}
     await client.end()
     assert client.ended
 
 
-async def test_a_deleted_project_ends_its_stream(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_a_deleted_project_ends_its_stream(
+    visitor: Visitor, console: Installation, streams: Streams, project: Project
+) -> None:
     """The deletion of the project ends the stream and is reported."""
-    shop, _ = await visitor.create_project()
-    client = await streams.open(visitor, f"project_id={shop.id}")
+    client = await streams.open(visitor, f"project_id={project.id}")
     await client.news()
-    await console.services.projects.delete_project(visitor.actor, shop.id)
+    await console.services.projects.delete_project(visitor.actor, project.id)
     assert (await client.news()).fields["event"] == "project-gone"
     await client.end()
 
 
-async def test_others_see_nothing(
-    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_others_see_nothing(visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams) -> None:
     """Sessions of other developers change nothing in a stream, and their projects have no stream."""
-    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    console.app.live.limits = replace(QUICK, comment_every=0.02)
     shop, _ = await visitor.create_project("Secret shop")
     own, other = await streams.open(visitor), await streams.open(stranger)
     await own.news()
     assert "There are no sessions yet" in (await other.news()).rows
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    await visitor.confirm(shop.id)
     assert "Secret shop" in (await own.news()).rows
     for _ in range(3):
         assert (await other.next()).text == ":"
@@ -293,7 +291,7 @@ async def test_head_is_answered_at_once(visitor: Visitor, console: Installation)
 
 async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, streams: Streams) -> None:
     """The sixth stream of a developer is refused; other developers are not, and a closed stream frees its place."""
-    clients = [await streams.open(visitor) for _ in range(live.DEVELOPER_LIMIT)]
+    clients = [await streams.open(visitor) for _ in range(QUICK.developer)]
     refused = await streams.open(visitor)
     assert (refused.status, refused.headers["retry-after"]) == (503, "30")
     assert refused.ended
@@ -304,10 +302,10 @@ async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, stre
 
 
 async def test_places_of_the_process(
-    visitor: Visitor, stranger: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams
 ) -> None:
     """There is also a limit for all developers together."""
-    monkeypatch.setattr(live, "PROCESS_LIMIT", 2)
+    console.app.live.limits = replace(QUICK, process=2)
     await streams.open(visitor)
     client = await streams.open(stranger)
     assert (await streams.open(stranger)).status == 503
@@ -316,19 +314,17 @@ async def test_places_of_the_process(
     assert (await streams.open(stranger)).status == 200
 
 
-async def test_a_stream_has_a_lifetime(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_has_a_lifetime(visitor: Visitor, console: Installation, streams: Streams) -> None:
     """A stream ends regularly after its lifetime, so that the browser reconnects."""
-    monkeypatch.setattr(live, "LIFETIME", 0.05)
+    console.app.live.limits = replace(QUICK, lifetime=0.05)
     client = await streams.open(visitor)
     await client.end()
     assert client.ended
 
 
-async def test_a_slow_client_delays_nobody(
-    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_client_delays_nobody(visitor: Visitor, console: Installation, streams: Streams) -> None:
     """A client that does not read takes no memory; when it reads again, it gets the current rows once."""
-    monkeypatch.setattr(live, "_FAREWELL", 0.01)
+    console.app.live.limits = replace(QUICK, farewell=0.01)
     shop, _ = await visitor.create_project()
     slow, quick = await streams.open(visitor), await streams.open(visitor)
     await slow.news()
@@ -367,10 +363,9 @@ async def test_closing_ends_all_streams(
 
 
 async def test_a_stream_survives_an_unavailable_store(
-    visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
     """A failing store does not end the stream; once the store is back, changes are sent again."""
-    shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
     storage = console.storage
@@ -385,7 +380,7 @@ async def test_a_stream_survives_an_unavailable_store(
             away.setattr(part, name, fail)
             async with asyncio.timeout(PATIENCE):
                 await tried.wait()
-        await visitor.start_session(shop.id)
+        await visitor.start_session(project.id)
         assert "Pending" in (await client.news()).rows
 
 
@@ -403,30 +398,3 @@ async def test_a_bug_ends_the_stream_and_is_logged(
     await client.end()
     assert client.ended
     assert "ZeroDivisionError" in capsys.readouterr().out
-
-
-async def test_over_http(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """With the real server, changes arrive, a client that leaves frees its place, and the stop ends the stream."""
-    shop, _ = await visitor.create_project()
-    port = free_port()
-    stop = await serve(console.app.app, port)
-    cookie = {"Cookie": f"taproof_session={visitor.client.cookies[SESSION_COOKIE]}"}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=cookie, timeout=PATIENCE) as client:
-        async with client.stream("GET", PATH) as answer:
-            lines = answer.aiter_lines()
-            await visitor.start_session(shop.id)
-            async for line in lines:
-                if "Waiting for the user" in line:
-                    break
-            assert console.app.live.count == 1
-        await streams.until_count(0)
-        async with client.stream("GET", PATH) as answer:
-            lines = answer.aiter_lines()
-            async for line in lines:
-                if "rows" in line:
-                    break
-            console.app.live.close()
-            async with asyncio.timeout(PATIENCE):
-                async for _ in lines:
-                    pass
-    await stop()

@@ -14,7 +14,7 @@ from tests.granian_server import serve
 from tests.ports import free_port
 from tests.waiting import until
 
-from taproof.console import live
+from taproof.console.live import StreamLimits
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
 
@@ -34,9 +34,9 @@ async def visitor(console: Installation) -> Visitor:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+async def address(console: Installation) -> AsyncIterator[str]:
     """The console on a port of this machine."""
-    monkeypatch.setattr(live, "LOOK_EVERY", 0.05)
+    console.app.live.limits = StreamLimits(look_every=0.05)
     port = free_port()
     stop = await serve(console.app.app, port)
     yield f"http://127.0.0.1:{port}"
@@ -132,10 +132,7 @@ async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Vis
         console.clock.now += 1
     await expect(page.locator("#session-rows tr[data-session]")).to_have_count(50)
     await expect(page.locator("#older")).to_be_visible()
-    sessions = await console.services.session_reader.list_sessions(
-        visitor.developer, project_id=None, status=None, limit=100, cursor=None
-    )
-    every = [session.id for session in sessions.sessions]
+    every = [session.id for session in await visitor.sessions()]
     # The page has had 50 rows since before the last of them arrived.
     await expect(page.locator("#session-rows tr").last).to_have_attribute("data-session", every[49])
     await page.locator("#older").click()
@@ -147,11 +144,11 @@ async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Vis
 
 async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, console: Installation) -> None:
     """Without a place, the page says so and can be reloaded; a signed-out visitor is told so."""
-    console.app.live.close()
+    console.app.live.limits = StreamLimits(process=0)
     await page.goto("/console/sessions")
     await expect(page.locator("#live-state")).to_have_text("Live updates are off. Reload the page to see changes.")
     await expect(page.locator("#live-news")).to_have_text("Live updates are off. Reload the page to see changes.")
-    console.app.live._closed = False
+    console.app.live.limits = StreamLimits(look_every=0.05)
     await page.get_by_role("link", name="Reload").click()
     await expect(page.locator("#live-state")).to_contain_text("Live:")
     await console.services.console_sessions.delete_console_sessions(visitor.actor)
@@ -207,9 +204,7 @@ async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, co
 async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, console: Installation) -> None:
     """At 320 px every cell is visible below its column's name, and the charts use the available width."""
     shop, _ = await visitor.create_project("W" * 100)
-    await console.messenger.confirm(
-        (await visitor.start_session(shop.id)).deeplink, MessengerIdentity("9" * 20, "W" * 200, "w" * 60)
-    )
+    await visitor.confirm(shop.id, MessengerIdentity("9" * 20, "W" * 200, "w" * 60))
     await page.set_viewport_size({"width": 320, "height": 640})
     await page.goto("/console/sessions")
     session = await page.locator("#session-rows a").get_attribute("href")

@@ -33,9 +33,8 @@ async def join(owner: Visitor, project: Project, other: Visitor, role: Role) -> 
     return await other.follow(await other.submit(ACCEPT, ACCEPT))
 
 
-async def test_joining_and_leaving(visitor: Visitor, stranger: Visitor) -> None:
+async def test_joining_and_leaving(visitor: Visitor, stranger: Visitor, project: Project) -> None:
     """An owner sends a link; its holder sees who invites them to what, joins, is shown to all members, and leaves."""
-    project, _ = await visitor.create_project("Shop")
     members = f"/console/projects/{project.id}/members"
     code = await invited(visitor, project, "viewer")
     accept = await stranger.follow(await stranger.submit(JOIN, JOIN, code=f"https://console.example{JOIN}#{code}"))
@@ -62,9 +61,8 @@ async def test_joining_and_leaving(visitor: Visitor, stranger: Visitor) -> None:
         assert (await stranger.get(path)).status in {400, 404}, path
 
 
-async def test_a_link_survives_the_sign_in(visitor: Visitor, anonymous: Browsing) -> None:
+async def test_a_link_survives_the_sign_in(visitor: Visitor, anonymous: Browsing, project: Project) -> None:
     """A person who is not signed in gives the code first; it is in no address, and they return to it afterwards."""
-    project, _ = await visitor.create_project("Shop")
     code = await invited(visitor, project)
     assert (await anonymous.get(JOIN)).status == 200
     given = await anonymous.submit(JOIN, JOIN, code=code)
@@ -79,9 +77,8 @@ async def test_a_link_survives_the_sign_in(visitor: Visitor, anonymous: Browsing
     assert ("invitation to a project" in other.text, "sign_in.js" in other.html) == (False, True)
 
 
-async def test_an_account_comes_first(visitor: Visitor, stranger: Visitor) -> None:
+async def test_an_account_comes_first(visitor: Visitor, stranger: Visitor, project: Project) -> None:
     """The page says how a person without an account gets one: an owner of the installation can follow a link."""
-    project, _ = await visitor.create_project("Shop")
     await join(visitor, project, stranger, "owner")
     members = f"/console/projects/{project.id}/members"
     assert "No account yet? Invite them on Team first." in (await visitor.get(members)).text
@@ -90,9 +87,8 @@ async def test_an_account_comes_first(visitor: Visitor, stranger: Visitor) -> No
     assert "/console/team" not in theirs.html
 
 
-async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor) -> None:
+async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor, project: Project) -> None:
     """A used, revoked or mistyped link says so, and what to do; an owner revokes one on the page."""
-    project, _ = await visitor.create_project("Shop")
     members = f"/console/projects/{project.id}/members"
     code = await invited(visitor, project)
     own = await visitor.follow(await visitor.submit(JOIN, JOIN, code=code))
@@ -110,9 +106,8 @@ async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor) -> No
         )
 
 
-async def test_owners_change_and_remove_members(visitor: Visitor, stranger: Visitor) -> None:
+async def test_owners_change_and_remove_members(visitor: Visitor, stranger: Visitor, project: Project) -> None:
     """But not the last owner; a removed member finds nothing any more."""
-    project, _ = await visitor.create_project("Shop")
     members = f"/console/projects/{project.id}/members"
     await join(visitor, project, stranger, "developer")
     own, others = f"{members}/{visitor.developer.id}", f"{members}/{stranger.developer.id}"
@@ -144,9 +139,10 @@ def forms(project: Project, other_id: str) -> Iterator[tuple[str, dict[str, str]
     yield f"{path}/delete", {"confirmation": project.id}
 
 
-async def test_no_form_is_for_viewers(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+async def test_no_form_is_for_viewers(
+    console: Installation, visitor: Visitor, stranger: Visitor, project: Project
+) -> None:
     """Each form is refused with the role that it needs, and changes nothing."""
-    project, _ = await visitor.create_project("Shop")
     await join(visitor, project, stranger, "viewer")
     failures = []
     before = await console.storage.projects.read_project(project.id)
@@ -159,20 +155,18 @@ async def test_no_form_is_for_viewers(console: Installation, visitor: Visitor, s
 
 
 async def test_only_those_who_may_erase_a_user_see_the_button(
-    console: Installation, visitor: Visitor, stranger: Visitor
+    console: Installation, visitor: Visitor, stranger: Visitor, project: Project
 ) -> None:
     """Erasing covers the projects that the visitor can change, so it would not erase what a viewer sees here."""
-    project, _ = await visitor.create_project("Shop")
     await join(visitor, project, stranger, "viewer")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, ADA)
+    await visitor.confirm(project.id, ADA)
     page = f"/console/projects/{project.id}/users/{ADA.messenger_id}"
     links = [(await browser.get(page)).all(".//a[.='Erase this user…']") for browser in (visitor, stranger)]
     assert [len(each) for each in links] == [1, 0]
 
 
-async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: Visitor) -> None:
+async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: Visitor, project: Project) -> None:
     """The table is that of the rules. A member who is no owner sees no forms but the one to leave."""
-    project, _ = await visitor.create_project("Shop")
     await join(visitor, project, stranger, "viewer")
     shown = await stranger.get(f"/console/projects/{project.id}/members")
     rows = shown.rows(".//details//table")

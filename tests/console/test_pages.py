@@ -40,8 +40,8 @@ class Place:
 
     def routes(self, method: str) -> list[str]:
         """Return the addresses that accept a method, with the visitor's ids."""
-        guard = cast("Guard", cast("PageLimit", self.console.app.app)._app)
-        app = cast("Starlette", guard._app)
+        guard = cast("Guard", cast("PageLimit", self.console.app.app).app)
+        app = cast("Starlette", guard.app)
         found = [route for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
         # A messenger account is nobody's: a stranger may ask to erase it, too, in projects of their own.
         ids = {**self.ids, "messenger_id": USER.messenger_id}
@@ -71,9 +71,7 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
     actor = Actor(visitor.developer, "command_line")
     token = await console.services.developers.create_access_token(actor, HOSTILE)
     invited = await console.services.invitations.invite_developer(actor, "invited@example.com")
-    sessions = await console.services.session_reader.list_sessions(
-        visitor.developer, project_id=project.id, status="confirmed", limit=1, cursor=None
-    )
+    sessions = await visitor.sessions("confirmed")
     deliveries = await console.services.deliveries.list_deliveries(
         visitor.developer, project.id, event_type=None, state=None, limit=1, cursor=None
     )
@@ -84,7 +82,7 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
     ids = {
         "client_id": client.id,
         "project_id": project.id,
-        "session_id": sessions.sessions[0].id,
+        "session_id": sessions[0].id,
         "delivery_id": deliveries.deliveries[0].record.event_id,
         "token_id": token.token.id,
         "invitation_id": invited.invitation.id,
@@ -232,6 +230,13 @@ async def test_requests_from_elsewhere(place: Place) -> None:
             answer = await place.visitor.client.post(path, data={"name": "x"}, headers=headers)
             assert (answer.status_code, "set-cookie" in answer.headers) == (403, False), (path, origin)
     assert await place.rows() == before
+
+
+async def test_forms_only_by_post(place: Place) -> None:
+    """Changes need a POST: opening their address as a link does nothing."""
+    for path in set(place.routes("POST")) - set(place.routes("GET")):
+        assert (await place.visitor.get(path)).status == 405, path
+    assert (await place.visitor.get("/console/account")).status == 200
 
 
 async def test_a_browser_without_fetch_metadata(place: Place) -> None:

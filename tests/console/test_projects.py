@@ -11,9 +11,10 @@ from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.projects import PAGE_SIZE
 from taproof.contract.project import ProjectEvent
-from taproof.core.errors import InvalidSecretKey
-from taproof.core.projects import PROJECT_DEFAULTS, Project, ProjectChanges
-from taproof.service import projects
+from taproof.core.clock import DAY
+from taproof.core.errors import InvalidSecretKey, TooManyProjects
+from taproof.core.identity import MessengerIdentity
+from taproof.core.projects import PROJECT_DEFAULTS, Project
 
 LIST = "/console/projects"
 FLASH = "__Host-taproof_flash"
@@ -25,11 +26,6 @@ def secrets_in(shown: Shown) -> list[str]:
     return SECRET.findall(shown.html)
 
 
-async def the_project(visitor: Visitor, console: Installation) -> Project:
-    (project,) = await console.services.projects.list_projects(visitor.developer)
-    return project
-
-
 async def test_an_empty_list_leads_to_the_first_project(visitor: Visitor) -> None:
     """An empty list says what a project is and leads to the form for the first one."""
     shown = await visitor.get(LIST)
@@ -38,22 +34,21 @@ async def test_an_empty_list_leads_to_the_first_project(visitor: Visitor) -> Non
     assert shown.texts(f".//a[@href='{LIST}/new']") == ["Create your first project"]
 
 
-async def test_the_list_shows_status_access_and_both_counts(visitor: Visitor, console: Installation) -> None:
+async def test_the_list_shows_status_access_and_both_counts(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """Each project is listed with its status, public access and counts, and a link."""
-    shop, _ = await visitor.create_project("Shop")
     console.clock.now += 1
     await visitor.create_project("Blog")
-    await visitor.start_session(shop.id)
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
-    await console.services.projects.update_project(
-        visitor.actor, shop.id, ProjectChanges(is_active=False, public_access=False)
-    )
+    await visitor.start_session(project.id)
+    await visitor.confirm(project.id)
+    await visitor.change(project, is_active=False, public_access=False)
     shown = await visitor.get(LIST)
     assert [row[:5] for row in shown.rows()] == [
         ["Shop", "Paused", "Off", "2", "1"],
         ["Blog", "Active", "On", "0", "0"],
     ]
-    assert shown.texts(f".//tbody//a[@href='{LIST}/{shop.id}']") == ["Shop"]
+    assert shown.texts(f".//tbody//a[@href='{LIST}/{project.id}']") == ["Shop"]
 
 
 async def test_the_list_has_pages(visitor: Visitor, console: Installation) -> None:
@@ -82,13 +77,16 @@ async def test_the_list_has_no_such_page(visitor: Visitor) -> None:
         assert (shown.status, "This page of your projects does not exist" in shown.text) == (400, True), page
 
 
-async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_projects(visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the limit of projects, the form says to delete some and keeps the input."""
-    monkeypatch.setattr(projects, "PROJECT_LIMIT", 1)
-    await visitor.create_project("Shop")
+
+    async def refuse(*_: object) -> None:
+        raise TooManyProjects
+
+    monkeypatch.setattr(console.services.projects, "create_project", refuse)
     shown = await visitor.submit(f"{LIST}/new", LIST, name="Blog")
     assert shown.status == 400
-    [error] = shown.texts(".//p[@role='alert']")
+    error = shown.alert
     assert "Delete or leave some" in error
     assert [field.get("value") for field in shown.all(".//input[@name='name']")] == ["Blog"]
 
@@ -145,7 +143,7 @@ async def test_a_new_project_asks_only_for_its_name(visitor: Visitor, console: I
     """The form has one field, and other fields that a request contains are ignored."""
     assert (await visitor.get(f"{LIST}/new")).fields(LIST) == {"name": ""}
     await visitor.post(LIST, {"name": "Shop", "webhook_url": "https://shop.example", "match_code": "on"})
-    project = await the_project(visitor, console)
+    project = await visitor.only_project()
     assert all(getattr(project, field) == value for field, value in PROJECT_DEFAULTS.given().items())
 
 
@@ -153,18 +151,19 @@ async def test_a_refused_name_stays_in_the_form(visitor: Visitor, console: Insta
     """A refused form says why, keeps the input, and creates no project."""
     shown = await visitor.post(LIST, {"name": "x" * 101})
     assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']") == ["The name must have 1 to 100 characters."]
+    assert shown.alert == "The name must have 1 to 100 characters."
     assert shown.fields(LIST) == {"name": "x" * 101}
     assert await console.services.projects.list_projects(visitor.developer) == []
 
 
-async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Visitor, console: Installation) -> None:
+async def test_phone_collection_is_offered_with_the_plan_that_has_it(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """On the free plan the box is disabled and says why; a form that sends it is refused."""
-    project, _ = await visitor.create_project()
     path = f"{LIST}/{project.id}/settings"
     assert "disabled" not in (await visitor.get(path)).one(".//input[@id='collect_phone']").attrib
     await visitor.submit(path, path, collect_phone="on")
-    assert (await the_project(visitor, console)).collect_phone
+    assert (await visitor.only_project()).collect_phone
     free = await console.sign_in(await console.add_developer("free@example.com", "free"))
     project, _ = await free.create_project()
     path = f"{LIST}/{project.id}/settings"
@@ -179,7 +178,7 @@ async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Vi
 async def test_the_overview_shows_the_project_and_no_secret(visitor: Visitor, console: Installation) -> None:
     """The page shows status, counts, the id to copy and the preview of the key, but no secrets."""
     project, secrets = await visitor.create_project("Shop")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     shown = await visitor.get(f"{LIST}/{project.id}")
     assert shown.heading == "Shop"
     assert shown.texts(".//dl[@class='figures']//dd") == ["1", "1"]
@@ -202,27 +201,24 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
     project, _ = await visitor.create_project("Shop", webhook_url="https://shop.example/old")
     path = f"{LIST}/{project.id}/settings"
     stale = (await visitor.get(path)).fields(path)
-    changed = ProjectChanges(webhook_url="https://shop.example/new", is_active=False)
-    await console.services.projects.update_project(visitor.actor, project.id, changed)
+    await visitor.change(project, webhook_url="https://shop.example/new", is_active=False)
     console.clock.now += 1
     answer = await visitor.post(path, stale | {"name": "Store"})
     assert "Saved." in (await visitor.follow(answer)).text
-    kept = await the_project(visitor, console)
+    kept = await visitor.only_project()
     assert (kept.name, kept.webhook_url, kept.is_active) == ("Store", "https://shop.example/new", False)
-    page = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
-    assert json.loads(page.entries[0].details) == {"name": "Store"}
-    assert page.entries[0].via == "console"
+    newest, *_ = await visitor.log()
+    assert (json.loads(newest.details), newest.via) == ({"name": "Store"}, "console")
 
 
-async def test_a_project_is_paused_and_resumed(visitor: Visitor, console: Installation) -> None:
+async def test_a_project_is_paused_and_resumed(visitor: Visitor, console: Installation, project: Project) -> None:
     """The danger zone pauses a project; a paused project offers to resume it, there and on its page."""
-    project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}"
     shown = await visitor.follow(await visitor.submit(f"{path}/settings", f"{path}/active"))
-    assert await the_project(visitor, console) == replace(project, is_active=False)
+    assert await visitor.only_project() == replace(project, is_active=False)
     assert shown.texts(f".//form[@action='{path}/active']/button") == ["Resume the project"]
     await visitor.submit(f"{path}/settings", f"{path}/active")
-    assert await the_project(visitor, console) == project
+    assert await visitor.only_project() == project
 
 
 DEPENDENT: dict[str, tuple[set[str], dict[str, Any]]] = {
@@ -237,12 +233,13 @@ DEPENDENT: dict[str, tuple[set[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("needed", DEPENDENT)
-async def test_a_disabled_group_changes_nothing(visitor: Visitor, console: Installation, needed: str) -> None:
+async def test_a_disabled_group_changes_nothing(
+    visitor: Visitor, console: Installation, needed: str, project: Project
+) -> None:
     """Browsers send no field of a disabled group: its settings stay, also when the form is refused and sent again."""
-    project, _ = await visitor.create_project("Shop")
     fields, values = DEPENDENT[needed]
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**values))
-    before = await the_project(visitor, console)
+    await visitor.change(project, **values)
+    before = await visitor.only_project()
     path = f"{LIST}/{project.id}/settings"
     shown = await visitor.get(path)
     group = shown.one(f".//fieldset[@data-needs='{needed}']")
@@ -251,29 +248,33 @@ async def test_a_disabled_group_changes_nothing(visitor: Visitor, console: Insta
     refused = await visitor.post(path, sent | {"name": ""})
     assert refused.status == 400
     await visitor.post(path, refused.fields(path) | {"name": "Store"})
-    assert await the_project(visitor, console) == replace(before, name="Store")
+    assert await visitor.only_project() == replace(before, name="Store")
 
 
 async def test_untouched_settings_change_nothing(visitor: Visitor, console: Installation) -> None:
     """Saving an untouched form changes nothing, even if the name holds invisible characters."""
     project, _ = await visitor.create_project("Sh\u202eop")
-    before = await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)
+    before = await visitor.log()
     shown = await visitor.follow(await settings_of(visitor, project))
     assert "Nothing was changed." in shown.text
-    assert await the_project(visitor, console) == project
-    assert await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None) == before
+    assert await visitor.only_project() == project
+    assert await visitor.log() == before
 
 
-async def test_refused_settings_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
+async def test_refused_settings_stay_in_the_form(visitor: Visitor, console: Installation, project: Project) -> None:
     """A refused form keeps the input; sent again without the mistake, it changes the same fields."""
-    project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
+    typed = "https://shop.example\nhttps://shop.example/sign-in"
+    shown = await settings_of(visitor, project, name="Store", allowed_origins=typed)
+    assert shown.alert.startswith(
+        "Pages that may start sign-ins: number 2 of the list must end after the host and port"
+    )
+    assert str(shown.one(".//textarea[@id='allowed_origins']").text).split() == typed.split()
     shown = await settings_of(visitor, project, name="Store", webhook_url="ftp://x")
-    assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']") == ["The webhook URL must begin with https://."]
-    assert await the_project(visitor, console) == project
+    assert (shown.status, shown.alert) == (400, "The webhook URL must begin with https://.")
+    assert await visitor.only_project() == project
     await visitor.post(path, shown.fields(path) | {"webhook_url": ""})
-    assert await the_project(visitor, console) == replace(project, name="Store")
+    assert await visitor.only_project() == replace(project, name="Store")
 
 
 @pytest.mark.parametrize("act", ["regenerate", "delete"])
@@ -286,20 +287,17 @@ async def test_irreversible_changes_need_the_name(visitor: Visitor, console: Ins
         assert len(shown.all(".//main/p[@role='alert']")) == 1, "at the top: the form itself is far down"
         assert shown.one(".//input[@aria-invalid]").get("id") == f"{act}-confirmation"
         assert shown.texts(f".//p[@id='{act}-confirmation-error']") == shown.texts(".//p[@role='alert']")
-    assert await the_project(visitor, console) == project
+    assert await visitor.only_project() == project
     assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id
 
 
-@pytest.mark.parametrize("by", ["name", "id"])
-async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Installation, by: str) -> None:
+async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Installation) -> None:
     """The page names the effects; after the confirmation the old key is refused and the new secrets are shown once."""
     project, old = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}"
     settings = await visitor.get(f"{path}/settings")
     assert "The old ones stop working immediately" in settings.text
-    answer = await visitor.submit(
-        f"{path}/settings", f"{path}/regenerate", confirmation=project.name if by == "name" else project.id
-    )
+    answer = await visitor.submit(f"{path}/settings", f"{path}/regenerate", confirmation=project.name)
     shown = await visitor.follow(answer)
     secret_key, webhook_secret = secrets_in(shown)
     assert (await console.services.projects.authenticate(secret_key)).id == project.id
@@ -315,7 +313,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
     """The form says how many sessions will be deleted; after the confirmation the project is gone."""
     project, secrets = await visitor.create_project("Shop")
     await visitor.start_session(project.id)
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await visitor.confirm(project.id)
     path = f"{LIST}/{project.id}"
     assert "its sessions (2, 1 confirmed)" in (await visitor.get(f"{path}/settings")).text
     answer = await visitor.submit(
@@ -337,9 +335,6 @@ ODD_NAMES = [
 ]
 
 
-"""Ids for the routes of the members page."""
-
-
 @pytest.mark.parametrize("name", ODD_NAMES)
 async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, console: Installation, name: str) -> None:
     """The visible form of any name confirms, and so does the id."""
@@ -350,3 +345,29 @@ async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, conso
     shown = await visitor.follow(await visitor.submit(f"{path}/settings", f"{path}/delete", confirmation=seen))
     assert BIDI.search(shown.html) is None
     assert await console.services.projects.list_projects(visitor.developer) == []
+
+
+async def test_the_usage_is_shown_with_the_projects(console: Installation, visitor: Visitor) -> None:
+    """There is no notice below four fifths, then the usage, then that nothing can start; it resets with the month."""
+    ada = await console.sign_in(await console.add_developer("grace@example.com", "pro"))
+    project, _ = await ada.create_project()
+    await visitor.create_project()
+    for used in range(6):
+        for page in (LIST, f"{LIST}/{project.id}"):
+            shown = await ada.get(page)
+            told = [text for text in shown.texts(".//p[@class='notice wait']") if "You have used 4" in text]
+            refused = [text for text in shown.texts(".//p[@class='error']") if "you have used all" in text]
+            assert (len(told), len(refused)) == (int(used == 4), int(used == 5)), (page, used)
+            if told:
+                assert told[0].startswith("You have used 4 of the 5 sign-ins of your plan this month.")
+            if refused:
+                assert refused[0].startswith("No sign-ins can be started: you have used all 5 sign-ins of your plan")
+            assert bool(shown.all(".//main//a[@href='/console/account']")) == (used >= 4)
+        if used < 5:
+            created = await ada.start_session(project.id)
+            await console.messenger.confirm(created.deeplink, MessengerIdentity(str(used + 1), "User", ""))
+        console.clock.now += 11_000  # Past what a process remembers of the count.
+    assert "ave used" not in (await visitor.get(LIST)).text
+    console.clock.now += 31 * DAY
+    ada = await console.sign_in(ada.developer)
+    assert "ave used" not in (await ada.get(LIST)).text

@@ -4,12 +4,15 @@ import pytest
 from tests.console.browsing import Browsing
 from tests.console.conftest import Installation, Visitor
 
+from taproof.core.projects import Project
+
 pytestmark = pytest.mark.parametrize("in_sandbox", [True])
 
 
-async def test_no_code_for_a_phone(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+async def test_no_code_for_a_phone(
+    console: Installation, visitor: Visitor, anonymous: Browsing, project: Project
+) -> None:
     """The waiting page shows no QR code, because a real phone cannot open the sandbox, but says what to do."""
-    project, _ = await visitor.create_project()
     for browser, form in ((anonymous, "/console/sign-in"), (visitor, f"/console/projects/{project.id}/try")):
         waiting = await browser.follow(await browser.submit(form, form))
         codes = waiting.texts(".//*[@class='match-code']")

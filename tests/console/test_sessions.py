@@ -13,8 +13,8 @@ from tests.console.conftest import ADA, GRACE, Installation, Visitor
 from taproof.console.sessions import SessionFilters, duration
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
-from taproof.core.identifiers import new_id, new_session_id, new_session_token
-from taproof.core.projects import ProjectChanges
+from taproof.core.identifiers import new_session_id, new_session_token
+from taproof.core.projects import Project
 from taproof.service.webhooks import WebhookResponse
 
 LIST = "/console/sessions"
@@ -42,17 +42,9 @@ def query_of(link: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(link).query).items()}
 
 
-async def the_ids(visitor: Visitor, console: Installation) -> list[str]:
-    """Return the ids of all sessions of a developer, newest first, as the service lists them."""
-    page = await console.services.session_reader.list_sessions(
-        visitor.developer, project_id=None, status=None, limit=200, cursor=None
-    )
-    return [session.id for session in page.sessions]
-
-
-async def newest(visitor: Visitor, console: Installation) -> Shown:
+async def newest(visitor: Visitor) -> Shown:
     """Return the page of the newest session."""
-    return await visitor.get(f"{LIST}/{(await the_ids(visitor, console))[0]}")
+    return await visitor.get(f"{LIST}/{(await visitor.sessions())[0].id}")
 
 
 async def send_due(console: Installation) -> None:
@@ -61,19 +53,18 @@ async def send_due(console: Installation) -> None:
         await console.webhooks.finish_attempt(delivery, console.receiver.answer)
 
 
-async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: Installation) -> None:
+async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: Installation, project: Project) -> None:
     """The list is newest first; each row has the project, status, user and outcome in words, and a link."""
-    shop, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
-    await visitor.start_session(shop.id)
+    await visitor.start_session(project.id)
     console.clock.now += 11 * MINUTE
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, GRACE)
+    await visitor.confirm(project.id, GRACE)
     console.clock.now += SECOND
     await console.messenger.cancel((await visitor.start_session(blog.id)).deeplink)
     console.clock.now += SECOND
-    used = await visitor.start_session(shop.id)
+    used = await visitor.start_session(project.id)
     await console.messenger.confirm(used.deeplink)
-    await console.messenger.signin.verify_session(shop.id, used.session_token, public=True)
+    await console.messenger.signin.verify_session(project.id, used.session_token, public=True)
     console.clock.now += SECOND
     await visitor.start_session(blog.id)
     shown = await visitor.get(LIST)
@@ -88,13 +79,12 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     times = [time.get("datetime", "") for time in shown.all(".//tbody//time")]
     assert times == sorted(times, reverse=True)
     links = [link.get("href") for link in shown.all(".//tbody//th/a")]
-    assert links == [f"{LIST}/{each}" for each in await the_ids(visitor, console)]
+    assert links == [f"{LIST}/{each}" for each in [each.id for each in await visitor.sessions()]]
     assert used.session_token not in shown.html
 
 
-async def test_reports_of_users_are_marked(visitor: Visitor, console: Installation) -> None:
+async def test_reports_of_users_are_marked(visitor: Visitor, console: Installation, project: Project) -> None:
     """The list and the page describe a report, and what it means before and after the result was read."""
-    project, _ = await visitor.create_project("Shop")
     signin = console.messenger.signin
     unread, read = [await visitor.start_session(project.id) for _ in range(2)]
     for started in (unread, read):
@@ -118,10 +108,10 @@ async def test_each_filter_and_all_together(visitor: Visitor, console: Installat
     console.clock.now = 1_795_003_200_000  # 2026-11-18T12:00:00Z
     for project in (shop, blog):
         for identity in (ADA, GRACE):
-            await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, identity)
+            await visitor.confirm(project.id, identity)
             console.clock.now += HOUR
     await visitor.start_session(shop.id)
-    pending, blog_grace, blog_ada, shop_grace, shop_ada = await the_ids(visitor, console)
+    pending, blog_grace, blog_ada, shop_grace, shop_ada = [each.id for each in await visitor.sessions()]
 
     async def found(**typed: str) -> list[str]:
         shown = await visitor.get(LIST, **typed)
@@ -162,7 +152,7 @@ async def test_wrong_filters_stay_in_the_form(visitor: Visitor, typed: dict[str,
     kept = {"messenger_id": "77"} | typed
     shown = await visitor.get(LIST, **kept)
     assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']")[0].startswith(named)
+    assert shown.alert.startswith(named)
     fields = {control.get("name"): control.get("value") for control in shown.all(".//form//input")}
     assert fields["messenger_id"] == kept["messenger_id"]
     for name in {"since", "until"} & typed.keys():
@@ -183,22 +173,20 @@ def test_an_address_holds_its_filters(typed: dict[str, str]) -> None:
     assert again["cursor"] == "c&c"
 
 
-async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visitor, console: Installation) -> None:
+async def test_pages_have_each_session_once_and_keep_the_filters(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """The link "Older" leads through all matching sessions in order, even if new ones arrive meanwhile."""
-    shop, _ = await visitor.create_project()
     for number in range(120):
-        started = await visitor.start_session(shop.id)
+        started = await visitor.start_session(project.id)
         if number % 10:
             await console.messenger.confirm(started.deeplink)
         console.clock.now += 1
-    every = await the_ids(visitor, console)
-    page = await console.services.session_reader.list_sessions(
-        visitor.developer, project_id=None, status="confirmed", limit=200, cursor=None
-    )
-    expected = [session.id for session in page.sessions]
+    every = [each.id for each in await visitor.sessions()]
+    expected = [each.id for each in await visitor.sessions("confirmed")]
     assert 100 < len(expected) < len(every)
-    shown, seen, places = await visitor.get(LIST, status="confirmed", project_id=shop.id), [], 0
-    assert shown.texts(".//a[@href='/console/sessions?project_id=" + shop.id + "&status=confirmed']") == ["Reload"]
+    shown, seen, places = await visitor.get(LIST, status="confirmed", project_id=project.id), [], 0
+    assert shown.texts(".//a[@href='/console/sessions?project_id=" + project.id + "&status=confirmed']") == ["Reload"]
     while True:
         seen += ids(shown)
         assert ("data-live" in shown.html) == (places == 0)
@@ -206,11 +194,11 @@ async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visito
         if older.get("href") is None:
             assert older.get("hidden") is not None
             break
-        await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+        await visitor.confirm(project.id)
         link = older.get("href", "")
         assert query_of(link).keys() == {"status", "project_id", "cursor"}
         shown, places = await visitor.get(link), places + 1
-        newest_link = f"{LIST}?project_id={shop.id}&status=confirmed"
+        newest_link = f"{LIST}?project_id={project.id}&status=confirmed"
         assert set(shown.texts(f".//main//a[@href='{newest_link}']")) == {"Newest"}
     assert seen == expected
 
@@ -223,11 +211,12 @@ async def look_up(visitor: Visitor, sought: str) -> Shown:
     return await visitor.post(LIST, {field.get("name", ""): sought})
 
 
-async def test_an_id_or_a_token_leads_to_the_page_of_its_session(visitor: Visitor, console: Installation) -> None:
+async def test_an_id_or_a_token_leads_to_the_page_of_its_session(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """An id or a token is accepted with white space around it; the token is in no address and on no page."""
-    shop, _ = await visitor.create_project()
-    started = await visitor.start_session(shop.id)
-    (session_id,) = await the_ids(visitor, console)
+    started = await visitor.start_session(project.id)
+    (session_id,) = [each.id for each in await visitor.sessions()]
     for sought in (session_id, f" {session_id} ", started.session_token, f"\t{started.session_token}\n"):
         answer = await look_up(visitor, sought)
         assert answer.location == f"{LIST}/{session_id}"
@@ -238,60 +227,40 @@ async def test_an_id_or_a_token_leads_to_the_page_of_its_session(visitor: Visito
     assert (await visitor.get(f"{LIST}/sess_x")).status == 404
 
 
-async def test_all_misses_get_the_same_answer(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+async def test_all_misses_get_the_same_answer(
+    console: Installation, visitor: Visitor, stranger: Visitor, project: Project
+) -> None:
     """A foreign, unknown or malformed id or token gets one answer, which does not repeat it."""
-    shop, _ = await visitor.create_project()
     await stranger.create_project("Mine")
-    started = await visitor.start_session(shop.id)
-    (session_id,) = await the_ids(visitor, console)
+    started = await visitor.start_session(project.id)
+    (session_id,) = [each.id for each in await visitor.sessions()]
     unknown_id = new_session_id(console.clock.now, system_entropy)
     unknown_token = new_session_token(console.clock.now, system_entropy)
     told = set()
     for sought in (session_id, started.session_token, unknown_id, unknown_token, "../tokens", "", "sess_x"):
         shown = await look_up(stranger, sought)
         assert shown.status == 404
-        assert shown.texts(".//p[@role='alert']")[0].startswith("You have no session with that id or token.")
+        assert shown.alert.startswith("You have no session with that id or token.")
         assert not shown.all(".//main//table")
         told.add(shown.html)
     assert len(told) == 1
 
 
-async def test_others_see_nothing(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Sessions of other developers are in no list, and their ids get the same answer as unknown ones."""
-    shop, _ = await visitor.create_project("Secret shop")
-    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
-    (session_id,) = await the_ids(visitor, console)
-    await stranger.create_project("Mine")
-    for query in ({}, {"messenger_id": ADA.messenger_id}, {"status": "confirmed"}):
-        shown = await stranger.get(LIST, **query)
-        assert (shown.status, ids(shown)) == (200, [])
-        assert "Secret shop" not in shown.html
-    foreign = await stranger.get(LIST, project_id=shop.id)
-    unknown = await stranger.get(LIST, project_id=new_id("proj", system_entropy))
-    assert (foreign.status, unknown.status) == (404, 404)
-    assert foreign.text == unknown.text
-    foreign = await stranger.get(f"{LIST}/{session_id}")
-    unknown = await stranger.get(f"{LIST}/{new_session_id(console.clock.now, system_entropy)}")
-    assert (foreign.status, unknown.status) == (404, 404)
-    assert foreign.text == unknown.text
-
-
 # ---- one session
 
 
-async def test_the_fields(visitor: Visitor, console: Installation) -> None:
+async def test_the_fields(visitor: Visitor, console: Installation, project: Project) -> None:
     """A session's page has the fields of the API's session under the same names, without the token."""
-    shop, _ = await visitor.create_project("Shop")
-    started = await visitor.start_session(shop.id)
+    started = await visitor.start_session(project.id)
     await console.messenger.confirm(started.deeplink)
-    shown = await newest(visitor, console)
+    shown = await newest(visitor)
     fields = dict(
         zip(shown.texts(".//dl[@class='facts']/div/dt"), shown.texts(".//dl[@class='facts']/div/dd"), strict=True)
     )
-    (session_id,) = await the_ids(visitor, console)
+    (session_id,) = [each.id for each in await visitor.sessions()]
     assert fields == {
         "id": session_id,
-        "project_id": shop.id,
+        "project_id": project.id,
         "project_name": "Shop",
         "messenger_id": "1001",
         "messenger_name": "Ada Lovelace",
@@ -304,17 +273,16 @@ async def test_the_fields(visitor: Visitor, console: Installation) -> None:
     assert started.session_token not in shown.html
 
 
-async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Installation) -> None:
+async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Installation, project: Project) -> None:
     """Each step has its time, the time since the previous step, and a plain sentence."""
-    shop, _ = await visitor.create_project()
-    started = await visitor.start_session(shop.id)
+    started = await visitor.start_session(project.id)
     console.clock.now += 2_400
     await console.messenger.open(started.deeplink)
     console.clock.now += 65 * SECOND
     await console.messenger.confirm(started.deeplink)
     console.clock.now += 99
-    await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
-    shown = await newest(visitor, console)
+    await console.messenger.signin.verify_session(project.id, started.session_token, public=True)
+    shown = await newest(visitor)
     assert shown.texts(".//ol[@id='steps']/li/p[1]") == [
         "Requested 2026-11-18 11:06:40 UTC",
         "Opened 2026-11-18 11:06:42 UTC 2.4 s later",
@@ -338,11 +306,10 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
     ],
 )
 async def test_plain_words_for_what_happened(
-    visitor: Visitor, console: Installation, *, opened: bool, decided: str, waited: int, said: str
+    visitor: Visitor, console: Installation, project: Project, *, opened: bool, decided: str, waited: int, said: str
 ) -> None:
     """The sentence at the top says why a sign-in failed and what to do."""
-    shop, _ = await visitor.create_project()
-    started = await visitor.start_session(shop.id)
+    started = await visitor.start_session(project.id)
     if decided == "confirmed":
         await console.messenger.confirm(started.deeplink)
     elif decided == "cancelled":
@@ -350,7 +317,7 @@ async def test_plain_words_for_what_happened(
     elif opened:
         await console.messenger.open(started.deeplink)
     console.clock.now += waited
-    shown = await newest(visitor, console)
+    shown = await newest(visitor)
     assert shown.texts(".//p[@class='lead']")[0].startswith(said)
     # Only where something may still come does the page ask again, and offer to stop that.
     is_moving = waited == 0 and decided != "cancelled"
@@ -361,18 +328,18 @@ async def test_plain_words_for_what_happened(
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-async def test_the_steps_mention_the_match_code(visitor: Visitor, console: Installation, *, is_right: bool) -> None:
+async def test_the_steps_mention_the_match_code(
+    visitor: Visitor, console: Installation, project: Project, *, is_right: bool
+) -> None:
     """The steps mention the match code, even if the project has turned match codes off since."""
-    shop, _ = await visitor.create_project()
-    update = console.services.projects.update_project
-    await update(visitor.actor, shop.id, ProjectChanges(match_code=True))
-    started = await visitor.start_session(shop.id)
+    await visitor.change(project, match_code=True)
+    started = await visitor.start_session(project.id)
     seen = await console.messenger.open(started.deeplink)
-    await update(visitor.actor, shop.id, ProjectChanges(match_code=False))
-    assert "neither chosen a number nor tapped Cancel" in (await newest(visitor, console)).text
+    await visitor.change(project, match_code=False)
+    assert "neither chosen a number nor tapped Cancel" in (await newest(visitor)).text
     place = next(place for place, code in enumerate(seen.choices) if (code == started.match_code) == is_right)
     await console.messenger.signin.confirm_session(started.session_token, ADA, choice=place)
-    step = (await newest(visitor, console)).texts(".//ol[@id='steps']/li/p[2]")[2]
+    step = (await newest(visitor)).texts(".//ol[@id='steps']/li/p[2]")[2]
     assert step == (
         "The user chose the number that your page showed."
         if is_right
@@ -387,25 +354,25 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     await console.messenger.confirm(other.deeplink)
     console.clock.now += 1
     started = await visitor.start_session(shop.id)
-    shown = await newest(visitor, console)
+    shown = await newest(visitor)
     assert "A webhook is sent when the user confirms or cancels" in shown.text
     await console.messenger.confirm(started.deeplink)
-    shown = await newest(visitor, console)
+    shown = await newest(visitor)
     assert "auth.confirmed Waiting The first attempt is at" in shown.text
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     # The session is at its end, its webhook is not.
-    assert "Stop updating" in (await newest(visitor, console)).html
+    assert "Stop updating" in (await newest(visitor)).html
     assert not shown.all(".//table[@id='attempts']")
     console.receiver.answer = WebhookResponse(5, 500, body=b"oh no")
     await send_due(console)
     console.clock.now += MINUTE
     console.receiver.answer = WebhookResponse(5, 204)
     await send_due(console)
-    shown = await newest(visitor, console)
+    shown = await newest(visitor)
     failed, taken = shown.rows(".//table[@id='attempts']")
     assert (failed[0], taken[0]) == ("Attempt 1", "Attempt 2")
     assert (failed[2], taken[2]) == ("Failed HTTP 500", "Delivered HTTP 204")
-    (session_id, _) = await the_ids(visitor, console)
+    (session_id, _) = [each.id for each in await visitor.sessions()]
     session = await console.services.session_reader.read_session(visitor.developer, session_id)
     (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)
     links = {link.get("href") for link in shown.all(".//a") if "deliveries" in link.get("href", "")}

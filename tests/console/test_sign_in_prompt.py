@@ -34,7 +34,7 @@ async def accept_invitation(console: Installation, browser: Browsing) -> Shown:
 @pytest.fixture
 def browser(console: Installation, anonymous: Browsing) -> Browsing:
     """A Firefox, at an address whose place is known."""
-    console.messenger.signin._find_place = lambda _: PLACE
+    console.places["127.0.0.1"] = PLACE
     anonymous.client.headers["User-Agent"] = FIREFOX
     return anonymous
 
@@ -88,7 +88,7 @@ async def test_match_codes_cannot_be_turned_off(
 
 async def test_try_it_shows_the_same_prompt(console: Installation, visitor: Visitor) -> None:
     """The prompt of "Try it" has the same lines as that of the developer's users."""
-    console.messenger.signin._find_place = lambda _: PLACE
+    console.places["127.0.0.1"] = PLACE
     visitor.client.headers["User-Agent"] = FIREFOX
     project, _ = await visitor.create_project()
     page = f"/console/projects/{project.id}/try"

@@ -1,25 +1,12 @@
-"""The cookies of a sign-in, their lifetime, and requests that other sites send with them."""
-
-from typing import cast
+"""The cookies of a sign-in, and their lifetime."""
 
 import httpx
-from starlette.applications import Starlette
-from starlette.routing import Route
 from tests.console.browsing import Browsing
 from tests.console.conftest import GRACE, SESSION_COOKIE, Installation, Visitor
 from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, is_signed_in, new_token
 
-from taproof.console.guard import Guard
 from taproof.core.accounts import Actor
 from taproof.core.clock import HOUR
-from taproof.http.limits.pages import PageLimit
-
-
-def routes(console: Installation, method: str) -> list[str]:
-    guard = cast("Guard", cast("PageLimit", console.app.app)._app)
-    app = cast("Starlette", guard._app)
-    return [route.path for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
-
 
 # ---- cookies
 
@@ -103,19 +90,3 @@ async def test_ends_with_its_access_token(console: Installation, anonymous: Brow
     assert await is_signed_in(anonymous)
     console.clock.now += HOUR
     assert not await is_signed_in(anonymous)
-
-
-# ---- forms of other sites
-
-
-async def test_forms_only_by_post(console: Installation, visitor: Visitor) -> None:
-    """Changes need a POST: opening their address as a link does nothing."""
-    reading = set(routes(console, "GET"))
-    for path in set(routes(console, "POST")) - reading:
-        assert (await visitor.get(path.format_map(_Ids()))).status == 405, path
-    assert await is_signed_in(visitor)
-
-
-class _Ids(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return "made-up"

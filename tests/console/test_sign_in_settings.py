@@ -7,33 +7,22 @@ from tests.console.conftest import ADA, GRACE, Installation, Visitor
 from tests.console.test_try_it import link_in, page_of, start
 
 from taproof.core.identity import MessengerIdentity
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 
 LIST = "/console/projects"
 PHONE = "+4915123456789"
 
 
-async def the_project(visitor: Visitor, console: Installation) -> Project:
-    [project] = await console.services.projects.list_projects(visitor.developer)
-    return project
-
-
-async def change(visitor: Visitor, console: Installation, project: Project, **changes: object) -> Project:
-    return await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**changes))  # type: ignore[arg-type]
-
-
-async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: Installation) -> None:
+async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: Installation, project: Project) -> None:
     """A box that is not sent is off; no origins means any. The audit log records the changes."""
-    project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
     sent = {name: value for name, value in fields.items() if name not in {"phone_required", "show_context"}}
     await visitor.post(path, sent | {"match_code": "on", "allowed_origins": "https://shop.example"})
-    changed = await the_project(visitor, console)
+    changed = await visitor.only_project()
     assert (changed.phone_required, changed.show_context, changed.match_code) == (False, False, True)
     assert changed.allowed_origins == ("https://shop.example",)
-    log = await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)
-    [entry] = [each for each in log.entries if each.action == "project.updated"]
+    [entry] = [each for each in await visitor.log() if each.action == "project.updated"]
     assert json.loads(entry.details) == {
         "phone_required": False,
         "show_context": False,
@@ -45,68 +34,53 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
     fields = shown.fields(path)
     fields.pop("match_code")
     await visitor.post(path, fields | {"phone_required": "on", "show_context": "on", "allowed_origins": ""})
-    assert await the_project(visitor, console) == project
+    assert await visitor.only_project() == project
 
 
-async def test_the_policy_is_chosen_in_the_form(visitor: Visitor, console: Installation) -> None:
+async def test_the_policy_is_chosen_in_the_form(visitor: Visitor, console: Installation, project: Project) -> None:
     """With a page to return to. Without one, the form says what is missing and keeps the input."""
-    project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
     refused = await visitor.post(path, fields | {"same_device": "require"})
     assert refused.status == 400
-    [sentence] = refused.texts(".//p[@role='alert']")
+    sentence = refused.alert
     assert sentence.startswith("Same device cannot be offer or require")
     unknown = await visitor.post(path, fields | {"same_device": "Require", "allowed_origins": "https://shop.example"})
-    assert unknown.texts(".//p[@role='alert']") == ["Same device must be off, offer or require."]
-    assert await the_project(visitor, console) == project
+    assert unknown.alert == "Same device must be off, offer or require."
+    assert await visitor.only_project() == project
     await visitor.post(path, fields | {"same_device": "require", "return_urls": "https://app.example/back\r\n"})
-    changed = await the_project(visitor, console)
+    changed = await visitor.only_project()
     assert (changed.same_device, changed.return_urls) == ("require", ("https://app.example/back",))
     shown = await visitor.get(path)
     assert shown.one(".//select[@id='same_device']/option[@selected]").get("value") == "require"
     tried = await visitor.submit(page_of(project), page_of(project))
-    assert "set Same device to Off or Offer in the project's settings" in tried.texts(".//p[@role='alert']")[0]
+    assert "set Same device to Off or Offer in the project's settings" in tried.alert
     await visitor.post(path, fields | {"was_same_device": "require", "was_return_urls": "https://app.example/back"})
-    assert await the_project(visitor, console) == project
-
-
-async def test_a_wrong_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
-    """The sentence names the field as the page does, and the line; nothing is changed."""
-    project, _ = await visitor.create_project("Shop")
-    path = f"{LIST}/{project.id}/settings"
-    fields = (await visitor.get(path)).fields(path)
-    typed = "https://shop.example\nhttps://shop.example/sign-in"
-    shown = await visitor.post(path, fields | {"allowed_origins": typed})
-    assert shown.status == 400
-    [sentence] = shown.texts(".//p[@role='alert']")
-    assert sentence.startswith("Pages that may start sign-ins: number 2 of the list must end after the host and port")
-    assert str(shown.one(".//textarea[@id='allowed_origins']").text).split() == typed.split()
-    assert await the_project(visitor, console) == project
+    assert await visitor.only_project() == project
 
 
 async def test_a_plan_without_room_says_so(console: Installation) -> None:
-    """The account page shows the limits of the plan and the usage."""
+    """The account page shows the limits of the plan and the usage. Try it reports a used-up plan."""
     pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
     facts = (await pro.get("/console/account")).texts(".//dl/div")
-    assert {"PlanPro", "Projects0 of 2", "Sign-ins this month0 of 3"} <= set(facts)
+    assert {"PlanPro", "Projects0 of 2", "Sign-ins this month0 of 5"} <= set(facts)
     for _ in range(2):
         project, _ = await pro.create_project("Shop")
-    for user in ("1", "2", "3"):
-        await console.messenger.confirm(
-            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
-        )
+    for user in ("1", "2", "3", "4", "5"):
+        await pro.confirm(project.id, MessengerIdentity(user, "User", ""))
     facts = (await pro.get("/console/account")).texts(".//dl/div")
     assert "Projects2 of 2 Limit reached" in facts
-    assert any(fact.startswith("Sign-ins this month3 of 3 Limit reached") for fact in facts)
+    assert any(fact.startswith("Sign-ins this month5 of 5 Limit reached") for fact in facts)
+    console.clock.now += 60_000
+    tried = await pro.submit(page_of(project), page_of(project))
+    assert (tried.status, "limit of confirmed sign-ins for this month" in tried.alert) == (400, True)
 
 
-async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation) -> None:
+async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation, project: Project) -> None:
     """The waiting page shows the number that confirms, also after a reload; without match codes it shows none."""
-    project, _ = await visitor.create_project("Shop")
     assert not (await start(visitor, project)).all(".//strong[@class='match-code']")
     await visitor.get(f"{page_of(project)}/again")
-    await change(visitor, console, project, match_code=True)
+    await visitor.change(project, match_code=True)
     waiting = await start(visitor, project)
     code = waiting.texts(".//strong[@class='match-code']")
     assert (await visitor.get(page_of(project))).texts(".//strong[@class='match-code']") == code
@@ -128,11 +102,12 @@ async def sign_in_with_phone(console: Installation, deeplink: str) -> None:
     ).outcome == "confirmed"
 
 
-async def test_a_phone_number_is_shown_where_the_session_is(visitor: Visitor, console: Installation) -> None:
+async def test_a_phone_number_is_shown_where_the_session_is(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """The list, the session's page and Try it show the phone number; without one, there is no row for it."""
-    project, _ = await visitor.create_project("Shop")
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, GRACE)
-    await change(visitor, console, project, collect_phone=True)
+    await visitor.confirm(project.id, GRACE)
+    await visitor.change(project, collect_phone=True)
     console.clock.now += 1
     waiting = await start(visitor, project)
     await sign_in_with_phone(console, link_in(waiting))
@@ -151,7 +126,7 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     mine, _ = await visitor.create_project("Shop")
     other, _ = await stranger.create_project("Other")
     for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
-        await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
+        await browser.confirm(project.id, who)
     assert not (await visitor.get("/console/sessions")).all(".//a[@href][.='Erase this user…']")
     listed = await visitor.get("/console/sessions", messenger_id=ADA.messenger_id)
     page = f"/console/users/{ADA.messenger_id}/erase"
@@ -183,7 +158,7 @@ async def test_users_of_a_project_are_shown_and_exported(
     page = f"/console/projects/{mine.id}/users"
     assert "Nobody has signed in yet" in (await visitor.get(page)).text
     for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
-        await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
+        await browser.confirm(project.id, who)
         console.clock.now += 1
     listed = await visitor.get(page)
     assert [row[1] for row in listed.rows()] == [GRACE.messenger_id, ADA.messenger_id]
@@ -213,31 +188,17 @@ async def test_webhook_events_are_chosen_by_boxes(visitor: Visitor, console: Ins
     """The boxes show the choice. With none, the sentence says what to do instead, and nothing is changed."""
     events = ("auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported")
     await visitor.submit(f"{LIST}/new", LIST, name="Shop")
-    project = await the_project(visitor, console)
+    project = await visitor.only_project()
     assert project.webhook_events == events[:2]
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
     others = {name: value for name, value in fields.items() if name not in events}
     await visitor.post(path, others | {"auth.reported": "on", "auth.cancelled": "on"})
-    assert (await the_project(visitor, console)).webhook_events == ("auth.cancelled", "auth.reported")
+    assert (await visitor.only_project()).webhook_events == ("auth.cancelled", "auth.reported")
     shown = await visitor.get(path)
     assert {name for name in shown.fields(path) if name in events} == {"auth.cancelled", "auth.reported"}
     refused = await visitor.post(path, others)
     assert refused.status == 400
-    [sentence] = refused.texts(".//p[@role='alert']")
+    sentence = refused.alert
     assert sentence == "The webhook events must name at least one event. To receive none, leave the webhook URL empty."
-    assert (await the_project(visitor, console)).webhook_events == ("auth.cancelled", "auth.reported")
-
-
-async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
-    """Try it reports a used-up plan in the words of the API."""
-    pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
-    project, _ = await pro.create_project("Shop")
-    for user in ("1", "2", "3"):
-        await console.messenger.confirm(
-            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
-        )
-    console.clock.now += 60_000
-    shown = await pro.submit(page_of(project), page_of(project))
-    assert shown.status == 400
-    assert "limit of confirmed sign-ins for this month" in shown.texts(".//p[@role='alert']")[0]
+    assert (await visitor.only_project()).webhook_events == ("auth.cancelled", "auth.reported")

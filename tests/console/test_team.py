@@ -59,7 +59,7 @@ async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[
     """A mistake is shown above the form, which keeps the input, and nobody is invited."""
     shown = await visitor.submit(TEAM, INVITATIONS, is_owner="on", **typed)
     assert shown.status == 400
-    assert sentence in shown.texts(".//p[@role='alert']")[0]
+    assert sentence in shown.alert
     fields = shown.fields(INVITATIONS)
     assert (fields["email"], fields["is_owner"]) == (typed["email"], "on")
     assert await console.services.invitations.list_invitations(visitor.developer) == []
@@ -106,5 +106,5 @@ async def test_an_access_token_invites_nobody(console: Installation, visitor: Vi
     for path in (INVITATIONS, f"{INVITATIONS}/{before[0].id}/revoke"):
         refused = await anonymous.post(path, {"email": "eve@example.com", "plan": "free"})
         assert refused.status == 403
-        assert "sign in with your messenger" in refused.texts(".//p[@role='alert']")[0]
+        assert "sign in with your messenger" in refused.alert
     assert await console.services.invitations.list_invitations(visitor.developer) == before

@@ -80,7 +80,7 @@ async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[
     """A mistake is shown above the form, which keeps the input, and no token is created."""
     shown = await visitor.submit(TOKENS, TOKENS, **typed)
     assert shown.status == 400
-    assert sentence in shown.texts(".//p[@role='alert']")[0]
+    assert sentence in shown.alert
     assert shown.fields(TOKENS)["name"] == typed["name"]
     assert await console.services.developers.list_access_tokens(visitor.developer.id) == []
 
@@ -164,7 +164,7 @@ async def test_scopes(console: Installation, visitor: Visitor) -> None:
     assert scopes == "read, tokens"
     shown = await visitor.submit(TOKENS, TOKENS, name="none", scope_read="", scope_write="")
     assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']") == ["Choose at least one scope."]
+    assert shown.alert == "Choose at least one scope."
     assert not shown.fields(TOKENS).keys() & {"scope_read", "scope_write", "scope_tokens"}
     await only_token(console, visitor)
 
@@ -176,7 +176,7 @@ async def test_a_session_offers_the_scopes_that_it_has(console: Installation, vi
     assert (await browser.get(TOKENS)).all(".//input[@name='scope_write']") == []
     shown = await browser.post(TOKENS, {"name": "more", "expiry": "7", "scope_read": "on", "scope_write": "on"})
     assert shown.status == 400
-    assert "scopes cannot include write" in shown.texts(".//p[@role='alert']")[0]
+    assert "scopes cannot include write" in shown.alert
     assert (await only_token(console, visitor)).name == "leaked"
 
 

@@ -5,13 +5,13 @@ import json
 
 import pytest
 from tests.console.browsing import Shown
-from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
+from tests.console.conftest import ADA, GRACE, Installation, Visitor
 from tests.waiting import until
 
 from taproof import verify_proof
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.service.projects import Rotation
 
 COOKIE = "__Host-taproof_try"
@@ -85,25 +85,19 @@ async def test_a_try_is_a_whole_sign_in(visitor: Visitor, console: Installation)
     assert secrets.webhook_secret not in shown.html
 
 
-async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation) -> None:
+async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation, project: Project) -> None:
     """A reload shows the start page without the identity; the session is used, as by any application."""
-    project, _ = await visitor.create_project("Shop")
     await console.messenger.confirm(link_in(await start(visitor, project)))
     assert (await visitor.get(page_of(project))).texts(".//*[@id='try-proof']")[0].startswith("ey")
     again = await visitor.get(page_of(project))
     assert ADA.messenger_name not in again.html
     assert not again.all(".//*[@id='try-proof']")
-    (session,) = (
-        await console.services.session_reader.list_sessions(
-            visitor.developer, project_id=project.id, status=None, limit=10, cursor=None
-        )
-    ).sessions
+    (session,) = await visitor.sessions()
     assert session.status == "used"
 
 
-async def test_direction_marks_in_a_name_are_shown(visitor: Visitor, console: Installation) -> None:
+async def test_direction_marks_in_a_name_are_shown(visitor: Visitor, console: Installation, project: Project) -> None:
     """A user's name is text, and its invisible characters are escaped in the JSON."""
-    project, _ = await visitor.create_project("Shop")
     name = "<script>alert(1)</script>\u202e\U000e0041"
     await console.messenger.confirm(link_in(await start(visitor, project)), MessengerIdentity("77", name, ""))
     shown = await visitor.get(page_of(project))
@@ -115,9 +109,10 @@ async def test_direction_marks_in_a_name_are_shown(visitor: Visitor, console: In
     assert answer["messenger_username"] is None
 
 
-async def test_the_waiting_page_learns_of_the_decision(visitor: Visitor, console: Installation) -> None:
+async def test_the_waiting_page_learns_of_the_decision(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """A waiting call is answered at the decision; only the page itself uses up the session."""
-    project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
     call = asyncio.create_task(state(visitor, project, wait="25"))
     await until(lambda: console.messenger.signin.waiting.count == 1)
@@ -129,16 +124,8 @@ async def test_the_waiting_page_learns_of_the_decision(visitor: Visitor, console
     assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"
 
 
-async def test_an_impossible_wait_is_refused(visitor: Visitor) -> None:
-    """The script's call accepts only a number of seconds within the limit."""
-    project, _ = await visitor.create_project("Shop")
-    for wait in ("-1", "31", "1.5", "nan", "", "٣", "9" * 5000):
-        assert (await visitor.get(f"{page_of(project)}/state", wait=wait)).status == 400, wait
-
-
-async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Installation) -> None:
+async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Installation, project: Project) -> None:
     """Each outcome has its own words and a button to try again."""
-    project, _ = await visitor.create_project("Shop")
     await console.messenger.cancel(link_in(await start(visitor, project)))
     assert await state(visitor, project) == "cancelled"
     shown = await visitor.get(page_of(project))
@@ -151,10 +138,9 @@ async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Instal
 
 
 async def test_an_invalid_proof_is_reported(
-    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
     """The signature is really checked with the project's secret: with another secret it is not valid."""
-    project, _ = await visitor.create_project("Shop")
     _, other = await visitor.create_project("Blog")
     await console.messenger.confirm(link_in(await start(visitor, project)))
 
@@ -166,9 +152,8 @@ async def test_an_invalid_proof_is_reported(
     assert shown.texts(".//dd/span[@class='badge bad']") == ["Not valid"]
 
 
-async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Installation) -> None:
+async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Installation, project: Project) -> None:
     """Going back while a sign-in waits shows the start page, and the button starts a new sign-in."""
-    project, _ = await visitor.create_project("Shop")
     waiting = await start(visitor, project)
     first = link_in(waiting)
     again = waiting.one(f".//a[@href='{page_of(project)}/again']").get("href", "")
@@ -178,9 +163,10 @@ async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Insta
     assert await state(visitor, project) == "pending"
 
 
-async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: Visitor, console: Installation) -> None:
+async def test_a_try_is_for_the_one_who_started_it(
+    visitor: Visitor, stranger: Visitor, console: Installation, project: Project
+) -> None:
     """The cookie can be read only in that console session and for that project; nobody else uses it up."""
-    project, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
     theirs, _ = await stranger.create_project("Theirs")
     link = link_in(await start(visitor, project))
@@ -200,19 +186,11 @@ async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: V
     assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {GRACE.messenger_name}"
 
 
-async def test_a_broken_cookie_is_no_try(visitor: Visitor) -> None:
-    """Any other content of the cookie shows the start page."""
-    project, _ = await visitor.create_project("Shop")
-    for encrypted in ("", "x", "AAAA", "é", "A" * 3000):
-        cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={encrypted}"
-        response = await visitor.client.get(page_of(project), headers={b"Cookie": cookie.encode()})
-        assert (response.status_code, "Start a sign-in" in response.text) == (200, True), encrypted
-
-
-async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, console: Installation) -> None:
+async def test_a_paused_project_says_why_it_does_not_work(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
     """A paused project has a link to its settings in place of the button; a form that is sent is refused."""
-    project, _ = await visitor.create_project("Shop")
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=False))
+    await visitor.change(project, is_active=False)
     shown = await visitor.get(page_of(project))
     assert "This project is paused" in shown.text
     assert not shown.all(f".//form[@action='{page_of(project)}']")
@@ -223,9 +201,8 @@ async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, cons
     assert await counts(console, visitor, project) == (0, 0)
 
 
-async def test_public_access_is_not_needed(visitor: Visitor, console: Installation) -> None:
+async def test_public_access_is_not_needed(visitor: Visitor, console: Installation, project: Project) -> None:
     """The server starts the sign-in, so it also works without public access."""
-    project, _ = await visitor.create_project("Shop")
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(public_access=False))
+    await visitor.change(project, public_access=False)
     await console.messenger.confirm(link_in(await start(visitor, project)))
     assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"

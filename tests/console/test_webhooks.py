@@ -10,7 +10,7 @@ from tests.console.conftest import Installation, Visitor
 from taproof.console.webhooks import PAGE
 from taproof.contract.delivery import SENTENCES
 from taproof.core.clock import HOUR
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.service.webhooks import WebhookResponse
 
 URL = "https://shop.example/hooks"
@@ -19,10 +19,6 @@ SECRET = re.compile(r"\bwhsec_[A-Za-z0-9+/=]{20,}")
 
 def page_of(project: Project) -> str:
     return f"/console/projects/{project.id}/webhooks"
-
-
-async def set_url(visitor: Visitor, console: Installation, project: Project, url: str) -> None:
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(webhook_url=url))
 
 
 async def decided(visitor: Visitor, console: Installation, project: Project, act: str = "confirm") -> None:
@@ -67,7 +63,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     await send(console, WebhookResponse(0, 410))
     assert f"Off Nothing has been sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
     assert "The receiver answered with 410 Gone" in await endpoint()
-    await set_url(visitor, console, project, URL)
+    await visitor.change(project, webhook_url=URL)
     assert "Working" in await endpoint()
 
 
@@ -100,8 +96,7 @@ async def test_the_secret_is_shown_on_demand_and_once(
     assert not SECRET.findall((await visitor.get(page)).html)
     assert secrets.webhook_secret not in str(answer.response.headers) + "".join(capfd.readouterr())
     assert shown.all(".//a[@href='/docs#webhooks']")
-    log = await console.services.audit.list_audit_entries(visitor.developer, limit=9, cursor=None)
-    told = [(each.subject, each.via) for each in log.entries if each.action == "webhook_secret.revealed"]
+    told = [(each.subject, each.via) for each in await visitor.log() if each.action == "webhook_secret.revealed"]
     assert told == [(project.id, "console")]
 
 
@@ -127,18 +122,16 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
         following
     )
     assert over.all(f".//form[@action='{page}/rotate']")
-    page_of_log = await console.services.audit.list_audit_entries(visitor.developer, limit=10, cursor=None)
-    assert {entry.action for entry in page_of_log.entries} >= {"webhook_secret.rotated", "webhook_secret.promoted"}
+    assert {entry.action for entry in await visitor.log()} >= {"webhook_secret.rotated", "webhook_secret.promoted"}
 
 
-async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Installation) -> None:
+async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Installation, project: Project) -> None:
     """The form names the allowed range and keeps the input; nothing is rotated."""
-    project, _ = await visitor.create_project()
     page = page_of(project)
     for hours in ("", "0", "169", "1.5", "-1", "x", "٣", "9" * 5000):
         shown = await visitor.submit(page, f"{page}/rotate", overlap_hours=hours)
         assert shown.status == 400, hours
-        assert "a whole number of hours, from 1 to 168" in shown.texts(".//p[@role='alert']")[0]
+        assert "a whole number of hours, from 1 to 168" in shown.alert
         assert shown.fields(f"{page}/rotate")["overlap_hours"] == hours
     assert await console.services.projects.read_project(visitor.developer, project.id) == project
 
@@ -158,11 +151,11 @@ async def test_a_test_leads_to_its_result(visitor: Visitor, console: Installatio
     assert shown.texts(".//p[@role='status']") == [f"The receiver accepted the test: HTTP {status}."]
     console.receiver.answer = WebhookResponse(5, 500)
     refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver returned HTTP 500."]
+    assert refused.alert == "The test failed: the receiver returned HTTP 500."
     assert not refused.all(".//p[@role='status']")
     console.receiver.answer = WebhookResponse(10_000, error="timeout")
     failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert failed.texts(".//p[@role='alert']") == ["The test failed: there was no response."]
+    assert failed.alert == "The test failed: there was no response."
     assert "Attempt 1: no response" in failed.text
     assert SENTENCES["timeout"] in failed.text
     assert "10 000 ms" in failed.text
@@ -173,10 +166,10 @@ async def test_a_test_without_a_url_is_refused(visitor: Visitor, console: Instal
     project, _ = await visitor.create_project(webhook_url=URL)
     page = page_of(project)
     await visitor.get(page)
-    await set_url(visitor, console, project, "")
+    await visitor.change(project, webhook_url="")
     shown = await visitor.post(f"{page}/test")
     assert shown.status == 400
-    assert "no webhook URL" in shown.texts(".//p[@role='alert']")[0]
+    assert "no webhook URL" in shown.alert
     assert not console.receiver.sent
 
 
@@ -222,9 +215,8 @@ async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Ins
 
 
 @pytest.mark.parametrize("query", [{"event": "x"}, {"status": "pending"}, {"cursor": "x"}, {"cursor": "<b>"}])
-async def test_an_unknown_filter_is_refused(visitor: Visitor, query: dict[str, str]) -> None:
+async def test_an_unknown_filter_is_refused(visitor: Visitor, query: dict[str, str], project: Project) -> None:
     """An unknown filter is answered with 400, not with a list that looks filtered."""
-    project, _ = await visitor.create_project()
     assert (await visitor.get(page_of(project), **query)).status == 400
 
 
@@ -240,11 +232,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     assert SENTENCES["not_accepted"] in shown.text
     assert "<script>alert(1)</script> busy" in shown.text
     assert "<script>alert" not in shown.html
-    (session,) = (
-        await console.services.session_reader.list_sessions(
-            visitor.developer, project_id=None, status=None, limit=9, cursor=None
-        )
-    ).sessions
+    (session,) = await visitor.sessions()
     assert shown.texts(f".//a[@href='/console/sessions/{session.id}']") == [session.id]
     console.clock.now += HOUR
     await send(console, WebhookResponse(3, error="connection_refused"))
@@ -297,6 +285,5 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     over = await visitor.get(path)
     assert "Delivered The receiver accepted it." in over.text
     assert not over.all(".//meta[@http-equiv='refresh']"), "nothing more is to come"
-    log = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
-    assert (log.entries[0].action, log.entries[0].via) == ("delivery.resent", "console")
-    assert json.loads(log.entries[0].details) == {}
+    newest, *_ = await visitor.log()
+    assert (newest.action, newest.via, newest.details) == ("delivery.resent", "console", "{}")

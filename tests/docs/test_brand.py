@@ -46,27 +46,6 @@ def test_every_colour_exists(site: Path) -> None:
         assert used <= set(re.findall(r"(--[\w-]+):", block))
 
 
-def test_the_icon_is_that_of_the_console(site: Path) -> None:
-    """The logo and the favicon are the console's icon."""
-    html = (site / "index.html").read_text(encoding="utf-8")
-    assert re.findall(r'(?:href|src)="?(images/icon\.svg)', html) == ["images/icon.svg"] * html.count("icon.svg")
-    assert html.count("images/icon.svg") >= 2
-    assert (site / "images/icon.svg").read_bytes() == (CONSOLE / "icon.svg").read_bytes()
-
-
-def test_a_picture_is_dark_in_the_dark_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture with a dark version is shown in two versions, one for each scheme; another is shown as it is."""
-    (tmp_path / "docs/images").mkdir(parents=True)
-    (tmp_path / "docs/images/a-dark.png").touch()
-    monkeypatch.setattr(docs_brand, "_ROOT", tmp_path)
-    shown = docs_brand.on_page_content('<img alt="A" src="images/a.png"><img src="../images/b.png">')
-    assert re.findall(r'src="([^"]*)"', shown) == [
-        "images/a.png#only-light",
-        "images/a-dark.png#only-dark",
-        "../images/b.png",
-    ]
-
-
 def test_cells_are_labelled_on_a_phone() -> None:
     """The cells of a table with more than two columns name their column, except in the first column."""
     head, row = "<tr><th>a</th><th><code>b</code></th><th></th></tr>", "<tr><td>1</td><td>2</td><td>3</td></tr>"

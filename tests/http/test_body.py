@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from taproof.core.errors import InvalidRequest
-from taproof.http import body
 from taproof.http.body import BodiesInTime, BodyDeadline, read_json_object
 
 SCOPE = {"type": "http", "headers": [(b"content-type", b"application/json"), (b"content-length", b"2")]}
@@ -20,52 +19,57 @@ async def at_once() -> Any:
     return {"type": "http.request", "body": b"{}", "more_body": False}
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "_EVERY", 0.001)
-    monkeypatch.setattr(body, "_deadline", BodyDeadline(3))
+async def read(receive: Any, deadline: BodyDeadline) -> Any:
+    return await read_json_object(SCOPE, receive, deadline=deadline)
 
 
-async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> None:
+@pytest.fixture
+def deadline() -> BodyDeadline:
+    return BodyDeadline(3, every=0.001)
+
+
+async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on(deadline: BodyDeadline) -> None:
     """The request is answered with a sentence; the cancellation does not spread."""
     with pytest.raises(InvalidRequest, match="took longer"):
-        await read_json_object(SCOPE, never)
-    assert await read_json_object(SCOPE, at_once) == {}
+        await read(never, deadline)
+    assert await read(at_once, deadline) == {}
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
 
 
-async def test_a_cancelled_request_stays_cancelled() -> None:
+async def test_a_cancelled_request_stays_cancelled(deadline: BodyDeadline) -> None:
     """A cancellation by others, such as a server that stops, takes effect."""
-    task = asyncio.create_task(read_json_object(SCOPE, never))
+    task = asyncio.create_task(read(never, deadline))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def test_only_the_late_one_is_refused() -> None:
+async def test_only_the_late_one_is_refused(deadline: BodyDeadline) -> None:
     """One slow client does not end the requests of others."""
-    slow = asyncio.create_task(read_json_object(SCOPE, never))
+    slow = asyncio.create_task(read(never, deadline))
     while not slow.done():
-        assert await read_json_object(SCOPE, at_once) == {}
+        assert await read(at_once, deadline) == {}
         await asyncio.sleep(0)
     assert isinstance(slow.exception(), InvalidRequest)
 
 
-async def test_nothing_remains_after_a_body() -> None:
-    """Neither a task nor a timer remains."""
+async def test_no_timer_remains_after_a_body(deadline: BodyDeadline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One timer is for all bodies. When it finds none that is being read, it is the last one."""
+    loop, timers = asyncio.get_running_loop(), []
+    call_later = loop.call_later
+
+    def noting(delay: float, callback: Any, *arguments: Any, **more: Any) -> Any:
+        timers.append(getattr(callback, "__self__", None))
+        return call_later(delay, callback, *arguments, **more)
+
+    monkeypatch.setattr(loop, "call_later", noting)
     for _ in range(100):
-        await read_json_object(SCOPE, at_once)
-    deadline = body._deadline
-    assert deadline._reading == {}
-    for _ in range(1_000):
-        if deadline._loop is None:
-            break
-        await asyncio.sleep(0.001)
-    assert deadline._loop is None
-    assert deadline._late == set()
+        await read(at_once, deadline)
+    await asyncio.sleep(0.1)
+    assert timers.count(deadline) == 1
 
 
 # ---- the wrapper, for applications that read bodies by themselves

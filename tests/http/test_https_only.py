@@ -249,7 +249,7 @@ async def test_the_cache_of_peers_is_bounded() -> None:
     app = HttpsOnly(Recorder())
     for number in range(5000):
         await request(app, "https", f"10.1.{number // 256}.{number % 256}")
-    assert len(app._peers) <= 4096
+    assert len(app.peers) <= 4096
     assert (await request(app, "http", "10.1.0.1"))[0] == 400
 
 

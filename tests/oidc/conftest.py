@@ -10,13 +10,13 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from tests.e2e.openid import DEEPLINK, answer_of
 from tests.openid_provider import ADA, ISSUER, VERIFIER, Parameters, Provider, Shop, quick_keys
-from tests.service.conftest import clock, driver, encryptor, node
+from tests.service.conftest import clock, driver, encryptor, node, waiting_options
 from tests.service.oidc.conftest import open_store, provider, shop
 
 from taproof.core.identity import MessengerIdentity
 from taproof.oidc.services import CALLS
 
-__all__ = ["clock", "driver", "encryptor", "node", "open_store", "provider", "quick_keys", "shop"]
+__all__ = ["clock", "driver", "encryptor", "node", "open_store", "provider", "quick_keys", "shop", "waiting_options"]
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 

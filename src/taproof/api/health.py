@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import structlog
-from prometheus_client import exposition
+from prometheus_client import CollectorRegistry, exposition
 from prometheus_client.openmetrics import exposition as openmetrics
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,10 +35,8 @@ Ping = Callable[[], Awaitable[None]]
 class Readiness:
     """Tells whether this process can do its work.
 
-    Args:
-        ping: asks the store.
-        bot_known: returns whether sign-in links can be made: the username of the service's bot is known. True on a node
-            without the API, which makes none.
+    `bot_known` returns whether sign-in links can be made: the username of the service's bot is known. It is True on a
+    node without the API, which makes none.
     """
 
     def __init__(self, ping: Ping, bot_known: Callable[[], bool]) -> None:
@@ -61,10 +60,7 @@ class Readiness:
 def build_operations(readiness: Readiness, metrics: Metrics, documents: ASGIApp) -> ASGIApp:
     """Return the application that serves /healthz, /readyz, /metrics and the documents. All routes accept GET and HEAD.
 
-    Args:
-        readiness: the checks of /readyz.
-        metrics: the metrics of this process.
-        documents: serves /openapi.json, /docs and its stylesheet.
+    `documents` serves /openapi.json, /docs and its stylesheet.
     """
     of_documents = dict.fromkeys(("/openapi.json", "/docs", "/docs/docs.css"), documents)
     return Operations({**_watching(readiness, metrics), **of_documents})
@@ -79,8 +75,8 @@ def _watching(readiness: Readiness, metrics: Metrics) -> dict[str, ASGIApp]:
     return {
         # Does not query the store: an orchestrator must not restart the process because the store is unavailable.
         "/healthz": _OK,
-        "/readyz": _Ready(readiness),
-        "/metrics": _Exposition(metrics),
+        "/readyz": partial(_tell_readiness, readiness),
+        "/metrics": partial(_expose, metrics.registry),
     }
 
 
@@ -100,37 +96,27 @@ class Operations:
             await app(scope, receive, send)
 
 
-class _Ready:
-    """Returns 200 if this process can do its work, and otherwise 503 with a sentence for each missing part."""
-
-    def __init__(self, readiness: Readiness) -> None:
-        self._readiness = readiness
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not await allows_get(scope, send):
-            return
-        if missing := await self._readiness.missing():
-            await send_error(send, NotReady(" ".join(missing.values())))
-        else:
-            await _OK(scope, receive, send)
+async def _tell_readiness(readiness: Readiness, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer 200 if this process can do its work, and otherwise 503 with a sentence for each missing part."""
+    if not await allows_get(scope, send):
+        return
+    if missing := await readiness.missing():
+        await send_error(send, NotReady(" ".join(missing.values())))
+    else:
+        await _OK(scope, receive, send)
 
 
-class _Exposition:
-    """Serves the metrics in the Prometheus text format, or in OpenMetrics. `http/metrics.py` lists them."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._registry = metrics.registry
-
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        if not await allows_get(scope, send):
-            return
-        write: Callable[..., bytes] = exposition.generate_latest
-        content_type = exposition.CONTENT_TYPE_PLAIN_0_0_4
-        if _accepts_openmetrics(scope):
-            write, content_type = openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST
-        # In a thread, because it reads files of /proc, and one for each process that shares the port.
-        text = await asyncio.to_thread(write, self._registry)
-        await send_answer(scope, send, text, content_type, _UNCACHED)
+async def _expose(registry: CollectorRegistry, scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer with the metrics in the Prometheus text format, or in OpenMetrics. `http/metrics.py` lists them."""
+    if not await allows_get(scope, send):
+        return
+    write: Callable[..., bytes] = exposition.generate_latest
+    content_type = exposition.CONTENT_TYPE_PLAIN_0_0_4
+    if _accepts_openmetrics(scope):
+        write, content_type = openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST
+    # In a thread, because it reads files of /proc, and one for each process that shares the port.
+    text = await asyncio.to_thread(write, registry)
+    await send_answer(scope, send, text, content_type, _UNCACHED)
 
 
 def _accepts_openmetrics(scope: Scope) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
-from taproof.api.sessions import Headers, Send
+from taproof.api.sessions import HEADERS, Send, send_answer
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import (
@@ -25,7 +25,7 @@ from taproof.core.errors import (
 from taproof.core.identity import MessengerIdentity
 from taproof.core.names import name_problem
 from taproof.http.body import Receive, Scope, read_json_object, text_field, wait_field
-from taproof.http.errors import NO_PAGE, error_response
+from taproof.http.errors import error_response
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of, until_gone
@@ -47,7 +47,6 @@ DeviceCode = Annotated[
         examples=["AdmAcTPpQZ0hM5qzBf8kXw2vLr7sYd1eJ4gN6oP9tUa3bCiV"],
     ),
 ]
-_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _USED: Final = (
     "This device_code has already been exchanged for its access token. Start a new sign-in with POST /api/v1/login."
 )
@@ -96,7 +95,7 @@ class FinishedLogin(BaseModel):
 
 
 class LoginApi:
-    """Serves the two login endpoints. Each public method is an ASGI application."""
+    """Serves the two login endpoints, each an ASGI application: `start` and `create_token`."""
 
     def __init__(
         self,
@@ -111,14 +110,8 @@ class LoginApi:
         self._developers = developers
         self._metrics = metrics
         self._clock = clock
-
-    async def start(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve POST /api/v1/login."""
-        await _answer(self._start, scope, receive, send)
-
-    async def create_token(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve POST /api/v1/login/token."""
-        await _answer(self._create_token, scope, receive, send)
+        self.start: Final = partial(_answer, self._start)
+        self.create_token: Final = partial(_answer, self._create_token)
 
     async def _start(self, scope: Scope, receive: Receive) -> StartedLogin:
         await read_json_object(scope, receive)
@@ -185,11 +178,7 @@ class LoginApi:
         )
 
     async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
-        """Wait while the sign-in is pending.
-
-        Raises:
-            AuthorizationPending: the client has disconnected, so the result must not be read.
-        """
+        """Wait while the sign-in is pending. Raise AuthorizationPending if the client leaves, to read nothing."""
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._developer_sign_ins.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":
@@ -205,10 +194,9 @@ async def _answer(
         if scope["method"] != "POST":
             raise MethodNotAllowed  # noqa: TRY301 — handled below like every other error.
         body = (await handler(scope, receive)).model_dump_json().encode()
-        status, headers = 200, [*_HEADERS, (b"content-length", b"%d" % len(body))]
+        status, headers = 200, [*HEADERS, (b"content-length", b"%d" % len(body))]
     except Exception as error:  # noqa: BLE001 — a bug must be logged and answered with a 500 in the usual error shape.
         status, headers, body = error_response(
             error, [(b"allow", b"POST")] if isinstance(error, MethodNotAllowed) else ()
         )
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send_answer(send, status, headers, body)

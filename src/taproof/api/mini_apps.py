@@ -4,13 +4,14 @@ They answer like verify for a confirmed session, and their limits are those of g
 """
 
 from functools import partial
+from typing import Final
 
 from pydantic_core import to_json
 
-from taproof.api.sessions import Send, SessionApi
+from taproof.api.sessions import SessionApi
 from taproof.core.errors import TaproofError
-from taproof.http.body import Receive, Scope, read_json_object, text_field
-from taproof.http.limits.rates import GenerateCall, RateLimits
+from taproof.http.body import Receive, Scope, text_field
+from taproof.http.limits.rates import GenerateCall
 from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN
@@ -18,39 +19,17 @@ from taproof.service.sessions.mini_apps import MiniAppSignIns
 
 
 class MiniAppApi:
-    """Serves the sign-ins of Mini Apps, public and server-side. Each public method is an ASGI application.
+    """Serves the sign-ins of Mini Apps, as a public and as a server-side ASGI application."""
 
-    Args:
-        sign_ins: checks the data of Mini Apps.
-        session_api: answers calls as the other session endpoints do.
-        metrics: counts the sessions, each of which is confirmed too.
-        limits: limits the calls.
-    """
-
-    def __init__(self, sign_ins: MiniAppSignIns, session_api: SessionApi, metrics: Metrics, limits: RateLimits) -> None:
+    def __init__(self, sign_ins: MiniAppSignIns, session_api: SessionApi, metrics: Metrics) -> None:
         self._sign_ins = sign_ins
         self._session_api = session_api
         self._metrics = metrics
-        self._limits = limits
-
-    async def sign_in_public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve POST /api/v1/mini-app/public."""
-        call = GenerateCall(self._limits, scope, send, public=True)
-        await self._session_api.answer("mini_app", partial(self._sign_in, call), scope, receive, call.send, public=True)
-
-    async def sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve POST /api/v1/mini-app."""
-        call = GenerateCall(self._limits, scope, send, public=False)
-        await self._session_api.answer(
-            "mini_app", partial(self._sign_in, call), scope, receive, call.send, public=False
-        )
+        self.sign_in_public: Final = partial(session_api.answer_start, "mini_app", self._sign_in, public=True)
+        self.sign_in: Final = partial(session_api.answer_start, "mini_app", self._sign_in, public=False)
 
     async def _sign_in(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
-        if public:
-            body = await read_json_object(scope, receive)
-            project_id = text_field(body, "project_id")
-        else:
-            project_id, body = await self._session_api.read_keyed(scope, receive)
+        project_id, body = await self._session_api.read_call(scope, receive, public=public)
         init_data = text_field(body, "init_data")
         call.count(project_id)
         try:

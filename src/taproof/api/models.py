@@ -35,13 +35,9 @@ class DeletedAnswer(BaseModel):
 
 
 def answer_model(name: str, definition: type, *settings: type, models: Models | None = None) -> type[BaseModel]:
-    """Return the model of an answer.
+    """Return the model of an answer. The first line of the definition's docstring is its description.
 
-    Args:
-        name: its name in the OpenAPI document.
-        definition: its dataclass. The first line of the docstring is the description.
-        settings: where the fields are described that have no description in `definition`.
-        models: the models of the dataclasses in its fields.
+    `settings` describe the fields that have no description in `definition`; `models` are of the dataclasses in them.
     """
     found: dict[str, Any] = {}
     for each in dataclasses.fields(definition):
@@ -70,12 +66,7 @@ def request_model(
 ) -> type[StrictRequest]:
     """Return the model of a request body.
 
-    Args:
-        name: its name in the OpenAPI document.
-        doc: its description.
-        fields: its fields.
-        required: the fields that must be sent. `model_fields_set` says which of the others were sent.
-        is_new: whether fields that are not sent have the defaults of a new object.
+    The `required` fields must be sent. `is_new`: fields that are not sent have the defaults of a new object.
     """
     found: dict[str, Any] = {}
     for field_name, (kind, field) in fields.items():

@@ -71,14 +71,14 @@ class Router:
             exact[stem] = app
             if stem != path:
                 below[f"{stem}/"] = app
-        self._exact = {path.encode(): app for path, app in exact.items()}
-        self._below = [(stem.encode(), app) for stem, app in below.items()]
+        self.exact = {path.encode(): app for path, app in exact.items()}
+        self.below = [(stem.encode(), app) for stem, app in below.items()]
 
     def route_of(self, raw_path: bytes) -> str | None:
         """Return the registered path of the application for a path, such as `/oidc/*`; None if there is none."""
-        if raw_path in self._exact:
+        if raw_path in self.exact:
             return raw_path.decode()
-        return next((f"{stem.decode()}*" for stem, _ in self._below if raw_path.startswith(stem)), None)
+        return next((f"{stem.decode()}*" for stem, _ in self.below if raw_path.startswith(stem)), None)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
@@ -86,9 +86,9 @@ class Router:
         if not _names_one_host(scope):
             return send_error(send, HostRequired())
         path = scope["raw_path"]
-        app = self._exact.get(path)
+        app = self.exact.get(path)
         if app is None:
-            app = next((each for stem, each in self._below if path.startswith(stem)), None)
+            app = next((each for stem, each in self.below if path.startswith(stem)), None)
             if app is None:
                 return send_error(send, NotFound())
             if _RESPELLED(path):

@@ -26,9 +26,8 @@ from taproof.service.sessions.wait import Waiting
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-Answering = Coroutine[Any, Any, None]
 
-_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
+HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
 _ANY_ORIGIN_ERROR: Final[Headers] = [
     *_ANY_ORIGIN,
@@ -50,7 +49,7 @@ _PREFLIGHT: Final[Headers] = [
 
 
 class SessionApi:
-    """Serves generate, verify and cancel, public and server-side. Each public method is an ASGI application."""
+    """Serves generate, verify and cancel, each as a public and as a server-side ASGI application."""
 
     def __init__(
         self, sessions: SignInSessions, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
@@ -61,39 +60,32 @@ class SessionApi:
         self._metrics = metrics
         self._count_poll, self._observe_verify = metrics.count_poll, metrics.observe_verify
         self._limits = limits
+        self.generate_public: Final = partial(self.answer_start, "generate", self._generate, public=True)
+        self.generate: Final = partial(self.answer_start, "generate", self._generate, public=False)
+        self.verify_public: Final = partial(self._answer, "verify", self._verify, public=True)
+        self.verify: Final = partial(self._answer, "verify", self._verify, public=False)
+        self.cancel_public: Final = partial(self._answer, "cancel", self._cancel, public=True)
+        self.cancel: Final = partial(self._answer, "cancel", self._cancel, public=False)
 
-    def generate_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
-        """Serve POST /api/v1/generate/public."""
-        call = GenerateCall(self._limits, scope, send, public=True)
-        return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
+    def answer_start(
+        self,
+        endpoint: SessionEndpoint,
+        handler: Callable[..., Awaitable[bytes]],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        public: bool,
+    ) -> Coroutine[Any, Any, None]:
+        """Answer a POST that starts a session, with the JSON that `handler` returns, and tell how many calls are left.
 
-    def generate(self, scope: Scope, receive: Receive, send: Send) -> Answering:
-        """Serve POST /api/v1/generate."""
-        call = GenerateCall(self._limits, scope, send, public=False)
-        return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
-
-    def verify_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
-        """Serve POST /api/v1/verify/public."""
-        return self.answer("verify", self._verify, scope, receive, send, public=True)
-
-    def verify(self, scope: Scope, receive: Receive, send: Send) -> Answering:
-        """Serve POST /api/v1/verify."""
-        return self.answer("verify", self._verify, scope, receive, send, public=False)
-
-    def cancel_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
-        """Serve POST /api/v1/cancel/public."""
-        return self.answer("cancel", self._cancel, scope, receive, send, public=True)
-
-    def cancel(self, scope: Scope, receive: Receive, send: Send) -> Answering:
-        """Serve POST /api/v1/cancel."""
-        return self.answer("cancel", self._cancel, scope, receive, send, public=False)
+        `handler` gets the call, to count it, and whether it is public.
+        """
+        call = GenerateCall(self._limits, scope, send, public=public)
+        return self._answer(endpoint, partial(handler, call), scope, receive, call.send, public=public)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
-        if public:
-            body = await read_json_object(scope, receive)
-            project_id = text_field(body, "project_id")
-        else:
-            project_id, body = await self.read_keyed(scope, receive)
+        project_id, body = await self.read_call(scope, receive, public=public)
         began = perf_counter()  # After the body has arrived: how fast a client sends it says nothing about the service.
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
@@ -129,11 +121,11 @@ class SessionApi:
         return to_json(answer)
 
     async def _verify(self, scope: Scope, receive: Receive, *, public: bool) -> bytes:
-        if public:
+        if public:  # Like `read_call`, but without another coroutine, because nearly all requests run this code.
             body = await read_json_object(scope, receive)
             project_id = text_field(body, "project_id")
         else:
-            project_id, body = await self.read_keyed(scope, receive)
+            project_id, body = await self.read_call(scope, receive, public=False)
         began = perf_counter()
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
@@ -179,11 +171,7 @@ class SessionApi:
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
 
     async def _cancel(self, scope: Scope, receive: Receive, *, public: bool) -> bytes:
-        if public:
-            body = await read_json_object(scope, receive)
-            project_id = text_field(body, "project_id")
-        else:
-            project_id, body = await self.read_keyed(scope, receive)
+        project_id, body = await self.read_call(scope, receive, public=public)
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         # A cancellation counts as a poll: a client makes it instead of its next poll.
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
@@ -199,12 +187,15 @@ class SessionApi:
             self._metrics.count_decision("withdrawn")
         return json.dumps({"status": status}).encode()
 
-    async def read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
-        """Return the id of the project that a call's secret key names, and the body.
+    async def read_call(self, scope: Scope, receive: Receive, *, public: bool) -> tuple[str, dict[str, Any]]:
+        """Return the id of the project that the body or, unless the call is public, the secret key names; and the body.
 
         The key is checked before and after the body is read: it can be replaced in between, and a replaced key is
         invalid immediately.
         """
+        if public:
+            body = await read_json_object(scope, receive)
+            return text_field(body, "project_id"), body
         await self._projects.authenticate(bearer_token(scope))
         body = await read_json_object(scope, receive)
         project = await self._projects.authenticate(bearer_token(scope))
@@ -212,7 +203,7 @@ class SessionApi:
             raise InvalidRequest("project_id is not this secret key's project. Omit it, or send the right one.")
         return project.id, body
 
-    async def answer(
+    async def _answer(
         self,
         endpoint: SessionEndpoint,
         handler: Callable[..., Awaitable[bytes]],
@@ -223,11 +214,11 @@ class SessionApi:
         public: bool,
     ) -> None:
         """Answer a POST with the JSON that `handler` returns, or an error. `public`: answer any origin (CORS)."""
-        status, headers = 200, _PUBLIC_HEADERS if public else _HEADERS
+        status, headers = 200, _PUBLIC_HEADERS if public else HEADERS
         try:
             if scope["method"] != "POST":
                 if public and scope["method"] == "OPTIONS":
-                    await _send(send, 200, _PREFLIGHT, b"")
+                    await send_answer(send, 200, _PREFLIGHT, b"")
                     return
                 raise MethodNotAllowed  # noqa: TRY301 — handled below like every other error.
             body = await handler(scope, receive, public=public)
@@ -243,7 +234,7 @@ class SessionApi:
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
             if status == 405:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
-        await _send(send, status, headers, body)
+        await send_answer(send, status, headers, body)
 
 
 def _seen_hint(body: dict[str, Any]) -> str:
@@ -255,7 +246,7 @@ def _seen_hint(body: dict[str, Any]) -> str:
 
 
 _TOO_SOON: Final = RateLimited()
-_PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
+_PUBLIC_HEADERS: Final = HEADERS + _ANY_ORIGIN
 _STATUS_ONLY: Final = {
     status: json.dumps({"status": status}).encode() for status in ("pending", "cancelled", "expired", "used")
 }
@@ -269,7 +260,7 @@ _NOBODY_READS: Final = _STATUS_ONLY["pending"]
 def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
     """Return the start message of each response with a prepared body, keyed by body."""
     answers = [
-        (200, [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))], body)
+        (200, [*(_PUBLIC_HEADERS if public else HEADERS), (b"content-length", b"%d" % len(body))], body)
         for body in (*_STATUS_ONLY.values(), *_HINTED.values())
     ]
     extra = _ANY_ORIGIN_ERROR if public else ()
@@ -285,6 +276,7 @@ _READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True
 """The start messages of nearly all responses, made once. Code that adds a header must copy the message."""
 
 
-async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+async def send_answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a whole response."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

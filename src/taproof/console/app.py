@@ -16,7 +16,6 @@ from taproof.console.analytics import AnalyticsPages
 from taproof.console.audit import AuditPages
 from taproof.console.clients import ClientPages
 from taproof.console.encrypted_cookie import EncryptedCookie
-from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
 from taproof.console.members import MemberPages
@@ -50,17 +49,8 @@ _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
 class Console:
     """The console as an ASGI application that serves /console and everything below it.
 
-    Args:
-        use_cases: the use cases.
-        encryptor: encrypts the console's cookies.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        base_url: the URL that clients use for this service.
-        brand: the operator's name and logo.
-        version: the version of this release.
-        limits: the rate limits for client addresses and developers.
-        sandbox: whether the service runs in the sandbox.
-        sandbox_developer: in the sandbox, the developer as whom one click opens the console.
+    `encryptor` encrypts its cookies. `base_url` is the URL that clients use for this service. In the sandbox, one click
+    opens the console as the `sandbox_developer`.
     """
 
     def __init__(
@@ -82,51 +72,38 @@ class Console:
             encryptor, clock, entropy, version, brand, sandbox=sandbox, one_click=sandbox_developer is not None
         )
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
+        joining = EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
         # The command is run in a shell on the service's machine, which does not have the running service's options.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
-        self._access = access
-        self.live: Final = LiveSessions(access, pages, use_cases.session_reader, clock)
-        """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
-        developers, projects, deliveries = use_cases.developers, use_cases.projects, use_cases.deliveries
+        self.access = access
+        developers, projects, session_reader = use_cases.developers, use_cases.projects, use_cases.session_reader
         invitations, sign_ins, plans = use_cases.invitations, use_cases.developer_sign_ins, use_cases.plans
+        self.live: Final = LiveSessions(access, pages, session_reader, clock)
+        """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
         self._quick_start = QuickStart(base_url, sdk_release(version))
         each = (
-            SignInPages(
-                access=access,
-                pages=pages,
-                started=started,
-                developer_sign_ins=sign_ins,
-                invitations=invitations,
-                developers=developers,
-                limits=limits,
-                base_url=base_url,
-                sandbox=sandbox,
-            ),
+            SignInPages(access, pages, started, sign_ins, invitations, developers, limits, base_url, sandbox=sandbox),
             AccountPages(access, pages, use_cases.console_sessions, developers, plans, invite_options),
             TeamPages(access, pages, developers, invitations, base_url, one_click=sandbox_developer is not None),
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, use_cases.audit, developers, projects),
-            ProjectPages(
-                access=access,
-                pages=pages,
-                projects=projects,
-                bots=use_cases.bots,
-                managed_bots=use_cases.managed_bots,
-                plans=plans,
-                quick_start=self._quick_start,
-            ),
-            MemberPages(
-                access, pages, use_cases.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
-            ),
+            ProjectPages(access, pages, projects, use_cases.bots, use_cases.managed_bots, plans, self._quick_start),
+            MemberPages(access, pages, use_cases.members, joining),
             ClientPages(access, pages, use_cases.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
-            WebhookPages(access, pages, projects, deliveries),
+            WebhookPages(access, pages, projects, use_cases.deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.
-            SessionPages(access, pages, use_cases.session_reader, projects, deliveries, clock),
-            ErasurePages(access, pages, use_cases.erasure, use_cases.session_reader),
+            SessionPages(access, pages, session_reader, projects, use_cases.deliveries, clock),
             UserPages(
-                access, pages, use_cases.users, use_cases.exports, use_cases.session_reader, use_cases.clients, clock
+                access,
+                pages,
+                use_cases.users,
+                use_cases.exports,
+                use_cases.erasure,
+                session_reader,
+                use_cases.clients,
+                clock,
             ),
             AnalyticsPages(access, pages, use_cases.analytics),
         )
@@ -156,11 +133,8 @@ class Console:
 
     async def _show_http_failure(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only.
-        sentences = {
-            404: "This page does not exist.",
-            405: "This page does not accept that kind of request.",
-        }
-        request.state.visitor = await self._access.visitor(request)
+        sentences = {404: "This page does not exist.", 405: "This page does not accept that kind of request."}
+        request.state.visitor = await self.access.visitor(request)
         shown = NotFound(sentences.get(error.status_code, error.detail))
         response = await self._show_failure(request, shown, error.status_code)
         response.headers.update(error.headers or {})

@@ -9,20 +9,17 @@ from taproof.core.errors import InvalidRequest
 from taproof.core.project_texts import ProjectTexts, dump_texts
 from taproof.core.projects import Project, ProjectChanges
 
-_LABELS: Final = {
-    "prompt_title": "The prompt title",
-    "button_label": "The button label",
-    "confirmed": "The text after Confirm",
-    "cancelled": "The text after Cancel",
-    "expired": "The text of an expired request",
-}
-_IN_WORDS: Final = {
-    **{f"texts.{DEFAULT}.{key}": label for key, label in _LABELS.items()},
+LABELS: Final = {
+    f"texts.{DEFAULT}.prompt_title": "The prompt title",
+    f"texts.{DEFAULT}.button_label": "The button label",
+    f"texts.{DEFAULT}.confirmed": "The text after Confirm",
+    f"texts.{DEFAULT}.cancelled": "The text after Cancel",
+    f"texts.{DEFAULT}.expired": "The text of an expired request",
     "texts: ": "Other languages: ",
     "texts.": "Other languages: ",
     "logo_url": "The logo's address",
 }
-"""The beginnings of API error sentences about a field, with the form's own wording."""
+"""The form's labels of fields, by the beginning of an error's sentence."""
 _OTHERS: Final = ("other_languages", "was_texts", "logo_url", "was_logo_url")
 
 
@@ -46,10 +43,9 @@ def typed(form: Form) -> dict[str, str]:
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return only what the visitor changed. Another page can have changed the rest meanwhile.
+    """Return only what the visitor changed. Raise InvalidRequest if a line of the other languages cannot be read.
 
-    Raises:
-        InvalidRequest: a line of the other languages cannot be read.
+    Another page can have changed the rest meanwhile.
     """
     texts = _read_lines(form["other_languages"])
     if own := {key: form[key] for key in TEXT_LIMITS if form[key]}:
@@ -58,14 +54,6 @@ def changes(form: Form) -> ProjectChanges:
         texts=None if _digest(texts) == form["was_texts"] else texts,
         logo_url=None if form["logo_url"] == form["was_logo_url"] else form["logo_url"],
     )
-
-
-def in_words(error: InvalidRequest) -> str:
-    """Return an error's sentence, with the field name used in the form."""
-    for field, words in _IN_WORDS.items():
-        if error.sentence.startswith(field):
-            return words + error.sentence.removeprefix(field)
-    return error.sentence
 
 
 def _digest(texts: ProjectTexts) -> str:

@@ -71,10 +71,7 @@ _MEANS: Final[Mapping[Via, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ShownEntry:
-    """An entry in words.
-
-    `link` is the subject's page, or "" if there is none. `details` are pairs of label and value.
-    """
+    """An entry in words. `link` is the subject's page, or "" if there is none; `details` are labels with values."""
 
     entry: AuditEntry
     subject: str

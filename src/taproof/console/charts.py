@@ -25,13 +25,11 @@ _DATES: Final = 4
 def daily_chart(analytics: Analytics) -> Markup:
     """Draw a bar for each day's sessions, with a narrower bar in front for the confirmed sessions."""
     ceiling, step = scale(max(day.counts["requested"] for day in analytics.daily))
-    return _svg(
-        "daily",
-        _TOP + _BARS + _BELOW,
-        "Sessions per day",
-        describe_days(analytics),
-        _daily(analytics.daily, ceiling, step),
-    )
+    return Markup(
+        '<svg class="chart daily" width="100%" height="{}" role="img" aria-labelledby="daily-title" '
+        'aria-describedby="daily-desc"><title id="daily-title">Sessions per day</title>'
+        '<desc id="daily-desc">{}</desc>{}</svg>'
+    ).format(_TOP + _BARS + _BELOW, describe_days(analytics), Markup("").join(_daily(analytics.daily, ceiling, step)))
 
 
 def describe_days(analytics: Analytics) -> str:
@@ -65,14 +63,6 @@ def short(value: int) -> str:
         if value >= unit:
             return f"{value / unit:.1f}".removesuffix(".0") + letter
     return str(value)
-
-
-def _svg(name: str, height: int, title: str, description: str, parts: Iterator[Markup]) -> Markup:
-    return Markup(
-        '<svg class="chart {0}" width="100%" height="{1}" role="img" aria-labelledby="{0}-title" '
-        'aria-describedby="{0}-desc">'
-        '<title id="{0}-title">{2}</title><desc id="{0}-desc">{3}</desc>{4}</svg>'
-    ).format(name, height, title, description, Markup("").join(parts))
 
 
 def _daily(daily: list[Day], ceiling: int, step: int) -> Iterator[Markup]:

@@ -3,11 +3,11 @@
 from typing import Any, Final
 
 from taproof.console.forms import Form
-from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.core.errors import InvalidRequest
 from taproof.core.names import visible_name
 from taproof.core.oidc.clients import CLIENT_DEFAULTS, GRANT_TYPES, ClientChanges, OidcClient
 
-_IN_WORDS: Final = {
+LABELS: Final = {
     "name ": "The name ",
     "redirect_uris": "Redirect URIs",
     "id_token_lifetime ": "The lifetime of ID tokens ",
@@ -15,7 +15,7 @@ _IN_WORDS: Final = {
     "groups can": "A client can",
     "allowed_groups contains": "The groups that may sign in contain",
 }
-"""The beginnings of API error sentences about a field, with the form's own wording."""
+"""The form's labels of fields, by the beginning of an error's sentence."""
 NEW: Final = {"name": "", "redirect_uris": ()} | {
     name: value for name, value in CLIENT_DEFAULTS.given().items() if "groups" not in name
 }
@@ -41,19 +41,14 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
 
 
 def new(form: Form) -> ClientChanges:
-    """Return the settings of a new client.
-
-    Raises:
-        InvalidRequest: the lifetime is not a number.
-    """
+    """Return the settings of a new client. Raise InvalidRequest if the lifetime is not a number."""
     return _changes(typed(form) | {"name": form["name"]})
 
 
 def changes(form: Form) -> ClientChanges:
-    """Return only the fields that the visitor changed. Another page can have changed the other fields meanwhile.
+    """Return only the fields that the visitor changed. Raise InvalidRequest if the lifetime is not a number.
 
-    Raises:
-        InvalidRequest: the lifetime is not a number.
+    Another page can have changed the other fields meanwhile.
     """
     # Use the name as typed: invisible characters are refused, not dropped.
     before = typed(form, "was_") | {"name": form["was_name"]}
@@ -68,11 +63,3 @@ def _changes(values: dict[str, Any]) -> ClientChanges:
             raise InvalidRequest("id_token_lifetime must be a whole number of seconds.")
         values = values | {"id_token_lifetime": int(lifetime)}
     return ClientChanges(**values)
-
-
-def in_words(error: TaproofError) -> str:
-    """Return an error's sentence, with the field name used in the form."""
-    for field, words in _IN_WORDS.items():
-        if error.sentence.startswith(field):
-            return words + error.sentence.removeprefix(field)
-    return error.sentence

@@ -10,8 +10,7 @@ from starlette.routing import Route
 
 from taproof.console import client_form
 from taproof.console.access import HOME, Access, Visitor
-from taproof.console.client_form import in_words
-from taproof.console.forms import Form, read_form
+from taproof.console.forms import Form, in_words, read_form
 from taproof.console.rendering import PageRenderer
 from taproof.contract.client import MAX_LIFETIME, MIN_LIFETIME, REDIRECT_URIS_LIMIT
 from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
@@ -89,7 +88,8 @@ class ClientPages:
         try:
             client, secret = await self.clients.create_client(visitor.actor, project.id, client_form.new(form))
         except (InvalidRequest, TooManyClients) as error:
-            return await self._list(request, visitor, project, typed=client_form.typed(form), error=in_words(error))
+            typed, sentence = client_form.typed(form), in_words(error, client_form.LABELS)
+            return await self._list(request, visitor, project, typed=typed, error=sentence)
         return self._redirect(request, client, "Client created. Paste the values below into the application.", secret)
 
     async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -105,7 +105,7 @@ class ClientPages:
             client, secret = await self.clients.update_client(visitor.actor, project.id, client.id, changes)
         except InvalidRequest as error:
             typed, was = client_form.typed(form), client_form.typed(form, "was_")
-            return self._page(request, project, client, typed=typed, was=was, error=in_words(error))
+            return self._page(request, project, client, typed=typed, was=was, error=in_words(error, client_form.LABELS))
         return self._redirect(request, client, "Saved.", secret)
 
     async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -114,7 +114,7 @@ class ClientPages:
         try:
             secret = await self.clients.regenerate_client_secret(visitor.actor, project.id, client.id)
         except InvalidRequest as error:  # It became public in another tab.
-            return self._page(request, project, client, error=in_words(error))
+            return self._page(request, project, client, error=error.sentence)
         return self._redirect(request, client, "The secret was replaced, and the old one no longer works.", secret)
 
     async def _edit_groups(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -124,7 +124,7 @@ class ClientPages:
         try:
             await self._edit(visitor, client, form)
         except InvalidRequest as error:
-            return self._page(request, project, client, groups_error=in_words(error))
+            return self._page(request, project, client, groups_error=in_words(error, client_form.LABELS))
         return self._redirect(request, client, "Saved.")
 
     async def _allow_groups(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -137,7 +137,7 @@ class ClientPages:
                 visitor.actor, project.id, client.id, ClientChanges(allowed_groups=allowed)
             )
         except InvalidRequest as error:  # A group was deleted in another tab.
-            return self._page(request, project, client, groups_error=in_words(error))
+            return self._page(request, project, client, groups_error=in_words(error, client_form.LABELS))
         return self._redirect(request, client, "Saved.")
 
     async def _edit_user(self, request: Request, visitor: Visitor, project: Project) -> Response:

@@ -1,11 +1,12 @@
 """Read form fields."""
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from taproof.core.errors import InvalidRequest, SignedOut
+from taproof.core.errors import InvalidRequest, SignedOut, TaproofError
 from taproof.http.body import body_headers, read_body
 
 _FIELDS: Final = 50
@@ -26,11 +27,8 @@ class Form(dict[str, str]):
 async def read_form(request: Request) -> Form:
     """Return the fields of an `application/x-www-form-urlencoded` body.
 
-    Raises:
-        InvalidRequest: the body is not a form, not UTF-8, incomplete, or took more than ten seconds to arrive.
-        PayloadTooLarge: the body is larger than 16 KiB.
-        UnsupportedContentEncoding: the body is compressed.
-        SignedOut: the visitor was signed out while the form was arriving.
+    Raise SignedOut if the visitor was signed out while the form was arriving, InvalidRequest if the body is no form in
+    UTF-8, and the errors of `body_headers` and `read_body`.
     """
     content_type, length = body_headers(request.scope["headers"])
     if content_type.partition(b";")[0].strip().lower() != b"application/x-www-form-urlencoded":
@@ -46,3 +44,11 @@ async def read_form(request: Request) -> Form:
     except ValueError:
         raise InvalidRequest("The form cannot be read. Its text is not UTF-8, or it has too many fields.") from None
     return Form((name, value.strip()) for name, value in fields)
+
+
+def in_words(error: TaproofError, labels: Mapping[str, str]) -> str:
+    """Return an API error's sentence with the form's label of the field that it begins with."""
+    for field, label in labels.items():
+        if error.sentence.startswith(field):
+            return label + error.sentence.removeprefix(field)
+    return error.sentence

@@ -50,7 +50,7 @@ class Guard:
     """ASGI middleware around the console."""
 
     def __init__(self, app: ASGIApp, show_failure: ShowFailure) -> None:
-        self._app = app
+        self.app = app
         self._show_failure = show_failure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +70,7 @@ class Guard:
         try:
             if scope["method"] not in _SAFE_METHODS and not is_same_origin(request):
                 raise RequestFromElsewhere  # noqa: TRY301 — handled below like every other failure.
-            await self._app(scope, receive, guarding_send)
+            await self.app(scope, receive, guarding_send)
         except Exception as error:  # noqa: BLE001 — this is the last place that can send a response.
             shown = _shown(error)
             if not started:

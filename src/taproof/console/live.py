@@ -25,24 +25,30 @@ from taproof.core.errors import ProjectNotFound, StoreUnavailable
 from taproof.http.requester import until_gone
 from taproof.service.sessions.list import SessionPage, SessionReader
 
-PROCESS_LIMIT: Final = 100
-"""The maximum number of streams per process, because each reads the store about once a second."""
-DEVELOPER_LIMIT: Final = 5
-"""The maximum number of streams per developer and process. A page closes its stream while it is hidden."""
-LOOK_EVERY: Final = 1.0
-"""Seconds between two reads of the store."""
-COMMENT_EVERY: Final = 15.0
-"""Seconds without a message until a comment is sent, so that proxies do not drop the connection."""
-LIFETIME: Final = 600.0
-"""Seconds until a stream ends. The browser then reconnects automatically, possibly to another node."""
-_FAREWELL: Final = 1.0
-"""Seconds that a client has to receive the end of a stream."""
 _TOO_MANY: Final = "Too many pages are receiving live updates. Reload the page instead, or try again in a minute."
 _SHARE: Final = 0.2
 """The largest share of this process's time that store reads can take."""
 _Seen = tuple[SessionPage, list[SessionRow]]
 _SIGNED_OUT: Final = b"event: signed-out\ndata: {}\n\n"
 _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """The limits of the streams of a process. Times are in seconds."""
+
+    process: int = 100
+    """The maximum number of streams, because each reads the store about once a second."""
+    developer: int = 5
+    """The maximum number of streams per developer. A page closes its stream while it is hidden."""
+    look_every: float = 1.0
+    """The time between two reads of the store."""
+    comment_every: float = 15.0
+    """The time without a message until a comment is sent, so that proxies do not drop the connection."""
+    lifetime: float = 600.0
+    """The time until a stream ends. The browser then reconnects automatically, possibly to another node."""
+    farewell: float = 1.0
+    """The time that a client has to receive the end of a stream."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,7 @@ class LiveSessions:
     pages: PageRenderer
     session_reader: SessionReader
     clock: Clock
+    limits: StreamLimits = StreamLimits()
     _streams: "dict[asyncio.Task[None], str]" = field(default_factory=dict, init=False)
     """The writing task of each stream, with its developer's id."""
     _closed: bool = field(default=False, init=False)
@@ -73,9 +80,9 @@ class LiveSessions:
         await filters.list_sessions(self.session_reader, visitor.developer)
         developer_id = visitor.developer.id
         of_one = sum(each == developer_id for each in self._streams.values())
-        if self._closed or self.count >= PROCESS_LIMIT or of_one >= DEVELOPER_LIMIT:
+        if self._closed or self.count >= self.limits.process or of_one >= self.limits.developer:
             return PlainTextResponse(_TOO_MANY, 503, {"retry-after": "30"})
-        return _Stream(self._messages(request, visitor, filters), self._streams, developer_id)
+        return _Stream(self._messages(request, visitor, filters), self._streams, developer_id, self.limits)
 
     def close(self) -> None:
         """End all streams and refuse new ones, because the service is stopping."""
@@ -95,7 +102,7 @@ class LiveSessions:
 
         It ends when the browser is signed out or the project is deleted. Store failures are ignored.
         """
-        loop = asyncio.get_running_loop()
+        loop, limits = asyncio.get_running_loop(), self.limits
         version = request.headers.get("last-event-id", "")
         shown: _Seen | None = None
         sent_at = loop.time()
@@ -121,11 +128,12 @@ class LiveSessions:
                         # JSON keeps the data on one line: a line break in a name would begin another field.
                         data = json.dumps({"rows": rows.html, "older": rows.older})
                         yield f"id: {version}\nevent: rows\ndata: {data}\n\n".encode()
-            if begun - sent_at >= COMMENT_EVERY:
+            if begun - sent_at >= limits.comment_every:
                 sent_at = begun
                 yield b":\n\n"
             # With many streams or a slow store, read less often.
-            await asyncio.sleep(max(LOOK_EVERY, min(COMMENT_EVERY, took * self.count / _SHARE)))
+            pause = min(limits.comment_every, took * self.count / _SHARE)
+            await asyncio.sleep(max(limits.look_every, pause))
 
     async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> _Seen | bytes:
         """Return the current page, or the last message of a stream that no longer has access to the page."""
@@ -145,7 +153,11 @@ class _Stream(Response):
     """
 
     def __init__(
-        self, messages: AsyncGenerator[bytes], streams: "dict[asyncio.Task[None], str]", developer_id: str
+        self,
+        messages: AsyncGenerator[bytes],
+        streams: "dict[asyncio.Task[None], str]",
+        developer_id: str,
+        limits: StreamLimits,
     ) -> None:
         super().__init__(headers={"cache-control": "no-store"}, media_type="text/event-stream")
         del self.headers["content-length"]
@@ -154,6 +166,7 @@ class _Stream(Response):
         self._messages = messages
         self._streams = streams
         self._developer_id = developer_id
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
@@ -166,7 +179,7 @@ class _Stream(Response):
         self._streams[writing] = self._developer_id
         writing.add_done_callback(self._streams.pop)
         try:
-            await asyncio.wait([writing, gone], timeout=LIFETIME, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([writing, gone], timeout=self._limits.lifetime, return_when=asyncio.FIRST_COMPLETED)
         finally:
             is_gone = gone.done()
             writing.cancel()
@@ -174,7 +187,7 @@ class _Stream(Response):
             results = await asyncio.gather(writing, gone, return_exceptions=True)
         if not is_gone:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FAREWELL):
+                async with asyncio.timeout(self._limits.farewell):
                     await send({"type": "http.response.body", "body": b""})
         for result in results:
             if isinstance(result, Exception):

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, get_args
 
+from taproof.console import forms
 from taproof.console.forms import Form
 from taproof.contract.fields import described
 from taproof.contract.project import ProjectEvent, ProjectUpdate
@@ -11,7 +12,7 @@ from taproof.core.projects import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, Proj
 
 BOXES: Final = {name: field.box for name, (_, field) in described(ProjectUpdate).items() if field.box}
 """The check boxes of the form, by setting."""
-_IN_WORDS: Final = {
+_LABELS: Final = {
     "name ": "The name ",
     "webhook_url ": "The webhook URL ",
     "collect_phone ": "Phone collection ",
@@ -21,7 +22,7 @@ _IN_WORDS: Final = {
     "webhook_events ": "The webhook events ",
     "bot_token ": "The token ",
 }
-"""The beginnings of API error sentences about a field, with the form's own wording."""
+"""The form's labels of fields, by the beginning of an error's sentence."""
 _IN_FORM: Final = {', or "" for none': "", 'set webhook_url to ""': "leave the webhook URL empty"}
 """The texts about empty values in these sentences, as the form calls them."""
 
@@ -49,12 +50,9 @@ def typed(form: Form) -> dict[str, Any]:
 def was(form: Form) -> dict[str, Any]:
     """Return the values that the form showed before it was filled in."""
     flags = {flag: form.is_checked(f"was_{flag}") for flag in PROJECT_FLAGS}
-    names = ("name", "webhook_url", "same_device")
-    lists = ("allowed_origins", "return_urls", "webhook_events")
-    values = {name: form[f"was_{name}"] for name in names} | {
-        name: tuple(form[f"was_{name}"].split()) for name in lists
-    }
-    return _sent(form, values | flags)
+    values = {name: form[f"was_{name}"] for name in ("name", "webhook_url", "same_device")}
+    lists = {name: tuple(form[f"was_{name}"].split()) for name in ("allowed_origins", "return_urls", "webhook_events")}
+    return _sent(form, values | lists | flags)
 
 
 def _sent(form: Form, values: dict[str, Any]) -> dict[str, Any]:
@@ -76,11 +74,8 @@ def changes(form: Form) -> ProjectChanges:
 
 
 def in_words(error: TaproofError) -> str:
-    """Return an error's sentence, with the field name used in the form."""
-    for field, words in _IN_WORDS.items():
-        if error.sentence.startswith(field):
-            sentence = error.sentence
-            for text, in_form in _IN_FORM.items():
-                sentence = sentence.replace(text, in_form)
-            return words + sentence.removeprefix(field)
-    return error.sentence
+    """Return an error's sentence in the words of the form."""
+    sentence = forms.in_words(error, _LABELS)
+    for text, in_form in _IN_FORM.items():
+        sentence = sentence.replace(text, in_form)
+    return sentence

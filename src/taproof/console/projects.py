@@ -10,9 +10,8 @@ from starlette.routing import Route
 
 from taproof.console import appearance_form, project_form
 from taproof.console.access import HOME, Access, Visitor
-from taproof.console.forms import Form, read_form
+from taproof.console.forms import Form, in_words, read_form
 from taproof.console.guard import content_security_policy
-from taproof.console.project_form import in_words
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import PageRenderer
 from taproof.core.errors import (
@@ -35,6 +34,7 @@ from taproof.service.projects import Projects, ProjectSecrets
 
 PAGE_SIZE: Final = 50
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
+_UNCHANGED: Final = "Nothing was changed."
 _NO_ERRORS: Final[Mapping[str, str]] = {}
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
 _TOKEN_REFUSED: Final = "The messenger does not recognise this bot token. Copy the whole token from @BotFather here."  # noqa: S105 — a sentence.
@@ -66,7 +66,7 @@ class ProjectPages:
             Route(HOME, signed_in(self._create), methods=["POST"]),
             Route(f"{HOME}/new", signed_in(self._new), methods=["GET"]),
             Route(project, on_project(self._overview, across_projects=True), methods=["GET"]),
-            Route(f"{project}/settings", on_project(self._settings), methods=["GET"]),
+            Route(f"{project}/settings", on_project(self._show_settings), methods=["GET"]),
             Route(f"{project}/settings", on_project(self._update), methods=["POST"]),
             Route(f"{project}/appearance", on_project(self._set_appearance), methods=["POST"]),
             Route(f"{project}/active", on_project(self._set_active), methods=["POST"]),
@@ -97,7 +97,7 @@ class ProjectPages:
         try:
             project, secrets = await self.projects.create_project(visitor.actor, ProjectChanges(name=name))
         except (InvalidRequest, PlanLimitReached, TooManyProjects) as error:
-            context = {"name": visible_name(name), "error": in_words(error)}
+            context = {"name": visible_name(name), "error": project_form.in_words(error)}
             return self.pages.render(request, "new_project.html", context, status=400)
         return self._show_secrets(request, project.id, secrets, "Project created. Copy its two secrets now.")
 
@@ -107,22 +107,18 @@ class ProjectPages:
         context = {"project": project, "snippets": self.quick_start.snippets(project), "usage": usage}
         return self.pages.render(request, "project.html", context)
 
-    async def _settings(self, request: Request, visitor: Visitor, project: Project) -> Response:
-        return await self._show_settings(request, visitor, project)
-
     async def _update(self, request: Request, visitor: Visitor, project: Project) -> Response:
         form = await read_form(request)
         changes = project_form.changes(form)
         if changes == ProjectChanges():
-            return self.pages.redirect(request, request.url.path, notice="Nothing was changed.")
+            return self._saved(request, project, _UNCHANGED)
         try:
             await self.projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
             typed, was = project_form.typed(form), project_form.was(form)
-            return await self._show_settings(
-                request, visitor, project, typed=typed, was=was, errors={"settings": in_words(error)}
-            )
-        return self.pages.redirect(request, request.url.path, notice="Saved.")
+            errors = {"settings": project_form.in_words(error)}
+            return await self._show_settings(request, visitor, project, typed=typed, was=was, errors=errors)
+        return self._saved(request, project)
 
     async def _set_appearance(self, request: Request, visitor: Visitor, project: Project) -> Response:
         form = await read_form(request)
@@ -131,11 +127,10 @@ class ProjectPages:
             if changes != ProjectChanges():
                 await self.projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
-            errors = {"appearance": appearance_form.in_words(error)}
+            errors = {"appearance": in_words(error, appearance_form.LABELS)}
             appearance = appearance_form.typed(form)
             return await self._show_settings(request, visitor, project, appearance=appearance, errors=errors)
-        notice = "Nothing was changed." if changes == ProjectChanges() else "Saved."
-        return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
+        return self._saved(request, project, _UNCHANGED if changes == ProjectChanges() else "Saved.")
 
     async def _set_active(self, request: Request, visitor: Visitor, project: Project) -> Response:
         is_active = (await read_form(request)).is_checked("is_active")
@@ -151,19 +146,19 @@ class ProjectPages:
             await self.bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
             # Do not repeat the token on the page, because a bystander could read it.
-            sentence = _TOKEN_REFUSED if isinstance(error, BotTokenRefused) else in_words(error)
-            errors = {"bot": sentence}
+            errors = {"bot": _TOKEN_REFUSED if isinstance(error, BotTokenRefused) else project_form.in_words(error)}
             refused = await self._show_settings(request, visitor, project, errors=errors, status=error.status)
             refused.raw_headers += retry_after(error)
             return refused
         changed = await self.projects.read_project(visitor.developer, project.id)
-        notice = f"@{changed.bot_username} now asks people to confirm."
-        return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
+        return self._saved(request, project, f"@{changed.bot_username} now asks people to confirm.")
 
     async def _remove_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         await read_form(request)
         await self.bots.set_bot(visitor.actor, project.id, "")
-        notice = "The bot was removed. The service's own bot now asks people to confirm."
+        return self._saved(request, project, "The bot was removed. The service's own bot now asks people to confirm.")
+
+    def _saved(self, request: Request, project: Project, notice: str = "Saved.") -> Response:
         return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
 
     async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -199,10 +194,9 @@ class ProjectPages:
         errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
     ) -> Response:
-        """Show the project's settings. After an error, show the input `typed` instead of the values `was`.
+        """Show the project's settings. After an error, show the input `typed` and `appearance` instead.
 
-        `appearance` is the input in the form for texts. `errors` maps a form to its error. The forms are "settings",
-        "appearance", "bot", "regenerate" and "delete".
+        `errors` maps a form to its error: "settings", "appearance", "bot", "regenerate" or "delete".
         """
         kept = project_form.shown(project)
         needs_bot = project.bot_username is None or project.bot_broken_at is not None

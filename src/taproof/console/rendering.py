@@ -7,6 +7,7 @@ A template receives `visitor` (None if no developer is signed in), `here` (the p
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Mapping, Sized
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -43,14 +44,8 @@ _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": 
 class PageRenderer:
     """Renders templates.
 
-    Args:
-        encryptor: encrypts the cookie for the next page, which can contain secrets.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        version: the version of this release, for the page footer.
-        brand: the operator's name and logo.
-        sandbox: whether the messenger is the sandbox's.
-        one_click: whether the sign-in page offers to open the console as the sandbox's developer.
+    `encryptor` encrypts the cookie for the next page, which can contain secrets. `one_click`: the sign-in page offers
+    to open the console as the sandbox's developer.
     """
 
     def __init__(
@@ -215,3 +210,9 @@ def _in_utc(instant: int) -> str:
 def number(value: int) -> str:
     """Format a whole number with a thin space as the thousands separator."""
     return f"{value:,}".replace(",", "\u202f")
+
+
+def readable_json(value: dict[str, Any]) -> str:
+    """Return JSON for people. Invisible characters, and characters that change the text direction, are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

@@ -25,15 +25,12 @@ _ENDED: Final = "The sandbox's access token was revoked. Restart the sandbox: it
 
 @dataclass(frozen=True, slots=True)
 class SandboxDeveloper:
-    """The developer of the sandbox.
-
-    Attributes:
-        authenticate: returns the developer's access token and account; raises InvalidAccessToken if it was revoked.
-        is_own_host: returns whether a Host header names this sandbox.
-    """
+    """The developer of the sandbox."""
 
     authenticate: Callable[[], Awaitable[tuple[AccessToken, Developer]]]
+    """Returns the developer's access token and account; raises InvalidAccessToken if it was revoked."""
     is_own_host: Callable[[str], bool]
+    """Returns whether a Host header names this sandbox."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,13 +66,11 @@ class SessionFilters:
         return f"{path}?{urlencode(query)}" if query else path
 
     async def list_sessions(
-        self, sessions: SessionReader, developer: Developer, cursor: str | None = None
+        self, sessions: SessionReader, developer: Developer, cursor: str | None = None, *, limit: int = PAGE
     ) -> SessionPage:
         """Return a page of the sessions that match.
 
-        Raises:
-            InvalidRequest: a filter is not valid; the sentence names it.
-            ProjectNotFound: this developer has no such project.
+        Raise InvalidRequest, which names the filter that is not valid, or ProjectNotFound.
         """
         status = next((each for each in STATUS_NAMES if each == self.status), None)
         if self.status and status is None:
@@ -84,7 +82,7 @@ class SessionFilters:
             developer,
             project_id=self.project_id or None,
             status=status,
-            limit=PAGE,
+            limit=limit,
             cursor=cursor,
             since=since,
             until=until,

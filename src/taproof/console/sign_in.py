@@ -32,7 +32,7 @@ from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import show_state
 from taproof.contract.session import SignInStatus
-from taproof.core.accounts import AccessToken, Developer, Invitation
+from taproof.core.accounts import AccessToken, Developer
 from taproof.core.errors import (
     AccessDenied,
     DeveloperExists,
@@ -197,9 +197,7 @@ class SignInPages:
         self.limits.count_sign_in(request.scope)
         sign_in = await self.developer_sign_ins.start(purpose, requester_on_page(request, self.base_url))
         if not self.sandbox:
-            qr_code(
-                sign_in.deeplink
-            )  # Draw the code here, where sign-ins are limited, because the waiting page is loaded often.
+            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is loaded often.
         response = RedirectResponse(_WAITING, 303)
         self.started.give(request, response, {**kept, "encrypted": sign_in.encrypted})
         return response
@@ -219,15 +217,14 @@ class SignInPages:
         try:
             sign_in = await self.developer_sign_ins.read(kept["encrypted"], purpose)
             if sign_in.status == "pending":
+                is_invited = purpose is INVITATION
                 context = {
                     "sign_in": sign_in,
-                    "title": f"Sign in to {self.pages.console_name}"
-                    if purpose is CONSOLE
-                    else "Confirm in your messenger",
+                    "title": "Confirm in your messenger" if is_invited else f"Sign in to {self.pages.console_name}",
                     "intro": _INTRO[purpose],
                     "state_url": _STATE,
-                    "cancel_url": _ACCEPT if "code" in kept else SIGN_IN,
-                    "other_ways": purpose is CONSOLE,
+                    "cancel_url": _ACCEPT if is_invited else SIGN_IN,
+                    "other_ways": not is_invited,
                 }
                 return self.pages.render(request, "waiting.html", context)
             status = sign_in.status
@@ -367,17 +364,8 @@ class SignInPages:
         self.started.give(request, response, {"code": kept["code"], "email": kept["email"]})
         return response
 
-    def _invite_page(
-        self,
-        request: Request,
-        error: str = "",
-        status: int = 200,
-        *,
-        invitation: Invitation | None = None,
-        email: str = "",
-        is_bound: bool = False,
-    ) -> Response:
-        context = {"invitation": invitation, "email": email, "is_bound": is_bound, "error": error}
+    def _invite_page(self, request: Request, error: str = "", status: int = 200, **shown: object) -> Response:
+        context = {"invitation": None, "email": "", "is_bound": False, "error": error, **shown}
         return self.pages.render(request, "invite.html", context, status=status)
 
     def _sentence(self, error: TaproofError) -> str:

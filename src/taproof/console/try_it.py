@@ -13,8 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor, requester_on_page
-from taproof.console.readable_json import readable_json
-from taproof.console.rendering import PageRenderer
+from taproof.console.rendering import PageRenderer, readable_json
 from taproof.console.waiting import COOKIE_SECONDS, show_state
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import SECOND, Clock

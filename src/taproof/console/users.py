@@ -1,4 +1,4 @@
-"""The pages of a project's users: the list, one user with their sessions, and the export of their data."""
+"""The pages of a project's users: the list, one user with their sessions, and the export and erasure of their data."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,12 +8,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor
+from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.console.sessions import SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, NotFound, SignedOut
 from taproof.core.projects import Project
 from taproof.http.download import Download, joined
+from taproof.service.erasure import Erasure, checked_messenger_id
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.sessions.list import SessionReader
 from taproof.service.user_export import UserExports
@@ -36,25 +38,27 @@ class UserGroup:
 
 @dataclass(frozen=True, slots=True)
 class UserPages:
-    """Shows the users of a developer's projects."""
+    """Shows the users of a developer's projects, and erases what these store about one of them."""
 
     access: Access
     pages: PageRenderer
     users: Users
     exports: UserExports
+    erasure: Erasure
     session_reader: SessionReader
     clients: OidcClients
     clock: Clock
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
-        page = f"{HOME}/{{project_id}}/users"
-        on_project = self.access.on_project
-        export = self.access.signed_in(self._export, across_projects=True)
+        page, user = f"{HOME}/{{project_id}}/users", "/console/users/{messenger_id}"
+        signed_in, on_project = self.access.signed_in, self.access.on_project
         return [
             Route(page, on_project(self._list), methods=["GET"]),
             Route(f"{page}/{{messenger_id}}", on_project(self._show), methods=["GET"]),
-            Route("/console/users/{messenger_id}/export", export, methods=["GET"]),
+            Route(f"{user}/export", signed_in(self._export, across_projects=True), methods=["GET"]),
+            Route(f"{user}/erase", signed_in(self._ask_to_erase, across_projects=True), methods=["GET"]),
+            Route(f"{user}/erase", signed_in(self._erase), methods=["POST"]),
         ]
 
     async def _list(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -111,3 +115,19 @@ class UserPages:
                 raise SignedOut
 
         return Download(first, pieces, check, self.access.limits.download(visitor.developer.id), headers)
+
+    async def _ask_to_erase(self, request: Request, visitor: Visitor) -> Response:
+        messenger_id = checked_messenger_id(request.path_params["messenger_id"])
+        filters = SessionFilters(messenger_id=messenger_id)
+        found = (await filters.list_sessions(self.session_reader, visitor.developer, limit=1)).sessions
+        context = {"messenger_id": messenger_id, "identity": found[0].identity if found else None}
+        return self.pages.render(request, "erase_user.html", context)
+
+    async def _erase(self, request: Request, visitor: Visitor) -> Response:
+        await read_form(request)
+        messenger_id: str = request.path_params["messenger_id"]
+        erased = await self.erasure.erase_user(visitor.actor, messenger_id)
+        notice = f"The projects that you can change keep no data about the user {messenger_id}."
+        return self.pages.redirect(
+            request, "/console/sessions", notice=notice if erased else f"{notice} There was none."
+        )

@@ -20,11 +20,7 @@ WAIT_LIMIT: Final = 25
 async def show_state(
     request: Request, sign_ins: DeveloperSignIns, encrypted: str, purpose: Purpose | Trial
 ) -> Response:
-    """Answer `{"status": …}` within `?wait=` seconds. Only the page itself consumes the sign-in.
-
-    Raises:
-        InvalidRequest: `wait` is not valid.
-    """
+    """Answer `{"status": …}` within `?wait=` seconds. Only the page itself consumes the sign-in."""
     asked = request.query_params.get("wait", "0")
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 2 and int(asked) <= WAIT_LIMIT):
         raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")

@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
-from taproof.console.readable_json import readable_json
-from taproof.console.rendering import PageRenderer
+from taproof.console.rendering import PageRenderer, readable_json
 from taproof.contract.delivery import DeliveryState, EventType
 from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.attempt_errors import attempt_sentence

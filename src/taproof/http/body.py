@@ -21,14 +21,63 @@ BODY_LIMIT: Final = 16 * 1024
 """The maximum size of a request body in bytes."""
 BODY_SECONDS: Final = 10
 """Seconds within which a body must arrive, so that a client cannot keep a request open."""
-_EVERY: Final = 1.0
 _LONGEST_TYPE: Final = 200
 """The maximum length of a content type in bytes. Real ones, including parameters, are shorter."""
 _UNCOMPRESSED: Final = (b"identity", b"")
 _CUT_SHORT: Final = "The connection ended before the whole body arrived. Send the request again."
 
 
-async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool = False) -> dict[str, Any]:
+class BodyDeadline:
+    """Cancels tasks that have been reading a body for more than `ticks` ticks of `every` seconds.
+
+    `asyncio.timeout` would create and cancel a timer for each request: 5 µs of the 100 µs that a whole poll takes.
+    Instead, one timer per tick checks all bodies that are being read. No timer runs while no body is being read.
+    """
+
+    def __init__(self, ticks: int, every: float = 1.0) -> None:
+        self._limit = ticks
+        self._every = every
+        self._reading: dict[asyncio.Task[Any], int] = {}
+        self._late: set[asyncio.Task[Any]] = set()
+        self._ticks = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> asyncio.Task[Any]:
+        """Register the current task as reading. Return the task, to pass to `end`."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 — coroutines run in tasks.
+        self._reading[task] = self._ticks
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.get_running_loop()
+            self._loop.call_later(self._every, self._tick)
+        return task
+
+    def end(self, task: asyncio.Task[Any]) -> bool:
+        """Unregister the task. Return whether only this deadline cancelled it."""
+        self._reading.pop(task, None)
+        if task not in self._late:
+            return False
+        self._late.discard(task)
+        return task.uncancel() == 0
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        for task, begun in self._reading.items():
+            if self._ticks - begun > self._limit and task not in self._late:
+                self._late.add(task)
+                task.cancel()
+        if self._reading and self._loop is not None:
+            self._loop.call_later(self._every, self._tick)
+        else:
+            self._loop = None
+
+
+_DEADLINE: Final = BodyDeadline(BODY_SECONDS)
+
+
+async def read_json_object(
+    scope: Scope, receive: Receive, *, may_be_empty: bool = False, deadline: BodyDeadline = _DEADLINE
+) -> dict[str, Any]:
     """Return the body's JSON object. With `may_be_empty`, an empty body of any content type counts as `{}`.
 
     Raises:
@@ -39,7 +88,7 @@ async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool
     content_type, length = body_headers(scope["headers"])
     if content_type != b"application/json" and not may_be_empty:
         _check_content_type(content_type)
-    body = await read_body(receive, length)
+    body = await read_body(receive, length, deadline)
     if may_be_empty:
         if not body:
             return {}
@@ -55,11 +104,7 @@ async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool
 
 
 def text_field(body: dict[str, Any], field: str) -> str:
-    """Return a required text field.
-
-    Raises:
-        InvalidRequest: the field is missing, empty or not a string; the error's sentence names it.
-    """
+    """Return a required text field. Raise InvalidRequest, which names it, if it is missing, empty or not a string."""
     value = body.get(field)
     if isinstance(value, str) and value:
         return value
@@ -69,11 +114,7 @@ def text_field(body: dict[str, Any], field: str) -> str:
 
 
 def wait_field(body: dict[str, Any], limit: int) -> float:
-    """Return the optional field `wait` in seconds; 0 if it was not sent.
-
-    Raises:
-        InvalidRequest: it is not a number from 0 to `limit`.
-    """
+    """Return the field `wait` in seconds; 0 if it was not sent. Raise InvalidRequest if it is not from 0 to `limit`."""
     value = body.get("wait", 0)
     # In Python a bool is an int, but in JSON it is not a number.
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit:
@@ -82,11 +123,7 @@ def wait_field(body: dict[str, Any], limit: int) -> float:
 
 
 def flag_field(body: dict[str, Any], field: str) -> bool:
-    """Return an optional field that is true or false; False if it was not sent.
-
-    Raises:
-        InvalidRequest: it is neither.
-    """
+    """Return a field that is true or false; False if it was not sent. Raise InvalidRequest if it is neither."""
     value = body.get(field, False)
     if isinstance(value, bool):
         return value
@@ -142,14 +179,14 @@ def body_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int]:
     return content_type, length
 
 
-async def read_body(receive: Receive, length: int) -> bytes:
+async def read_body(receive: Receive, length: int, deadline: BodyDeadline = _DEADLINE) -> bytes:
     """Return the body. `length` is the Content-Length in bytes, or -1.
 
     Raises:
         InvalidRequest: the body is incomplete, or did not arrive within ten seconds.
         PayloadTooLarge: the body is larger than 16 KiB.
     """
-    reading = _deadline.begin()
+    reading = deadline.begin()
     try:
         message = await receive()
         body: bytes = message.get("body", b"")
@@ -158,11 +195,11 @@ async def read_body(receive: Receive, length: int) -> bytes:
         if message["type"] != "http.request" or (len(body) != length and message.get("more_body")):
             body = await _read_on(message, receive, length)
     except asyncio.CancelledError:
-        if _deadline.end(reading):
+        if deadline.end(reading):
             raise InvalidRequest(_late_sentence(BODY_SECONDS)) from None
         raise
     finally:
-        _deadline.end(reading)
+        deadline.end(reading)
     if len(body) > BODY_LIMIT:
         raise PayloadTooLarge
     return body
@@ -183,53 +220,6 @@ async def _read_on(message: MutableMapping[str, Any], receive: Receive, length: 
     return b"".join(chunks)
 
 
-class BodyDeadline:
-    """Cancels tasks that have been reading a body for more than `seconds`, accurate to one second.
-
-    `asyncio.timeout` would create and cancel a timer for each request: 5 µs of the 100 µs that a whole poll takes.
-    Instead, one timer per second checks all bodies that are being read. No timer runs while no body is being read.
-    """
-
-    def __init__(self, seconds: int) -> None:
-        self._seconds = seconds
-        self._reading: dict[asyncio.Task[Any], int] = {}
-        self._late: set[asyncio.Task[Any]] = set()
-        self._ticks = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def begin(self) -> asyncio.Task[Any]:
-        """Register the current task as reading. Return the task, to pass to `end`."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 — coroutines run in tasks.
-        self._reading[task] = self._ticks
-        if self._loop is None or self._loop.is_closed():
-            self._loop = asyncio.get_running_loop()
-            self._loop.call_later(_EVERY, self._tick)
-        return task
-
-    def end(self, task: asyncio.Task[Any]) -> bool:
-        """Unregister the task. Return whether only this deadline cancelled it."""
-        self._reading.pop(task, None)
-        if task not in self._late:
-            return False
-        self._late.discard(task)
-        return task.uncancel() == 0
-
-    def _tick(self) -> None:
-        self._ticks += 1
-        for task, begun in self._reading.items():
-            if self._ticks - begun > self._seconds and task not in self._late:
-                self._late.add(task)
-                task.cancel()
-        if self._reading and self._loop is not None:
-            self._loop.call_later(_EVERY, self._tick)
-        else:
-            self._loop = None
-
-
-_deadline: Final = BodyDeadline(BODY_SECONDS)
-
-
 class BodiesInTime:
     """ASGI middleware that ends requests with late bodies, for applications that read bodies themselves.
 
@@ -237,13 +227,13 @@ class BodiesInTime:
     """
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
-        self._app = app
+        self.app = app
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         deadline = asyncio.get_running_loop().time() + self._seconds
         is_whole = is_late = is_answered = False
@@ -267,7 +257,7 @@ class BodiesInTime:
                 is_answered = True
                 await send(message)
 
-        await self._app(scope, receive_in_time, send_unless_late)
+        await self.app(scope, receive_in_time, send_unless_late)
         if is_late and not is_answered:
             await send_error(send, InvalidRequest(_late_sentence(self._seconds)))
 

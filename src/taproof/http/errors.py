@@ -18,14 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.core.errors import (
-    InsufficientScope,
-    InternalError,
-    MethodNotAllowed,
-    NotFound,
-    RateLimited,
-    TaproofError,
-)
+from taproof.core.errors import InsufficientScope, InternalError, MethodNotAllowed, NotFound, RateLimited, TaproofError
 from taproof.core.stacks import describe_stack
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -55,18 +48,10 @@ def error_response(
     """Return the status, headers and body of the response to a failed request.
 
     An internal fault (status 500, or not a `TaproofError`) is returned as `InternalError`. Only its type and stack are
-    logged, because its message can contain the caller's data.
-
-    Args:
-        error: the exception that was raised.
-        extra_headers: further headers, such as `allow` with 405; names in lower case.
+    logged, because its message can contain the caller's data. `extra_headers` are such as `allow` with 405.
     """
     if not isinstance(error, TaproofError) or error.status == InternalError.status:
-        _log.error(
-            "internal_error",
-            error=type(error).__name__,
-            stack=describe_stack(error),
-        )
+        _log.error("internal_error", error=type(error).__name__, stack=describe_stack(error))
         error = InternalError()
     body = json.dumps({"error": error.sentence}, ensure_ascii=False).encode(errors="replace")
     headers = [
@@ -121,12 +106,12 @@ class AnswerFailures:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application, and send an error if it fails before it starts its response."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         started = False
 
@@ -136,7 +121,7 @@ class AnswerFailures:
             await send(message)
 
         try:
-            await self._app(scope, receive, noting_send)
+            await self.app(scope, receive, noting_send)
         except Exception as error:  # noqa: BLE001 — this is the last place that can send a response.
             if started:
                 error_response(error)  # Only for the log entry: part of the response has already been sent.

@@ -11,13 +11,7 @@ _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
 class FixedAnswer:
-    """An ASGI application that answers GET and HEAD with fixed bytes.
-
-    Args:
-        body: the whole response body.
-        content_type: such as `text/html; charset=utf-8`.
-        headers: further headers; names in lower case.
-    """
+    """An ASGI application that answers GET and HEAD with fixed bytes. The names of `headers` are in lower case."""
 
     def __init__(self, body: bytes, content_type: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         self.body = body

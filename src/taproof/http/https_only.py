@@ -60,9 +60,9 @@ class HttpsOnly:
         *,
         include_subdomains: bool = False,
     ) -> None:
-        self._app = app
+        self.app = app
         self._networks = tuple(trusted_proxies)
-        self._peers: dict[str, Peer] = {}
+        self.peers: dict[str, Peer] = {}
         self._hsts = (
             b"strict-transport-security",
             b"max-age=31536000" + (b"; includeSubDomains" if include_subdomains else b""),
@@ -71,26 +71,26 @@ class HttpsOnly:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass a request on, or refuse it. This is not a coroutine, but returns one, which saves time on every poll."""
         if scope["type"] == "lifespan":
-            return self._app(scope, receive, send)
+            return self.app(scope, receive, send)
         if scope["type"] != "http":
             return _close(receive, send)
         client = scope["client"]
         host = client[0] if client else ""
-        peer = self._peers.get(host) or self._classify(host)
+        peer = self.peers.get(host) or self._classify(host)
         if peer is Peer.LOCAL_PROXY and scope["scheme"] == "http" and not _is_forwarded(scope):
             # Not sent through the proxy: a health check, or the sandbox's own bot, on this machine.
-            return self._app(scope, receive, send)
+            return self.app(scope, receive, send)
         if peer is Peer.PROXY or peer is Peer.LOCAL_PROXY:
             return self._answer_proxied(scope, receive, send)
         if scope["scheme"] == "https":
             if peer is Peer.LOOPBACK and _is_forwarded(scope):
                 scope["client"] = (host, 0)  # Not a program on this machine, but a proxy's client.
-            return self._app(scope, receive, self._with_hsts(send))
+            return self.app(scope, receive, self._with_hsts(send))
         if peer is not Peer.LOOPBACK:
             return send_error(send, HttpsRequired())
         if _is_forwarded(scope) and not _is_forwarded_from_loopback(scope):
             return send_error(send, HttpsRequired(_UNTRUSTED_PROXY))
-        return self._app(scope, receive, send)
+        return self.app(scope, receive, send)
 
     def _answer_proxied(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # A chain of proxies sends several values, or one with commas: every link must have been HTTPS. Over an HTTPS
@@ -100,7 +100,7 @@ class HttpsOnly:
             return send_error(send, HttpsRequired(_UNSAID_PROTOCOL))
         scope["scheme"] = "https"
         scope["client"] = (self._forwarded_client(scope), 0)
-        return self._app(scope, receive, self._with_hsts(send))
+        return self.app(scope, receive, self._with_hsts(send))
 
     def _forwarded_client(self, scope: Scope) -> str:
         """Return the rightmost address that is not a trusted proxy's. Clients can forge the entries to its left.
@@ -126,9 +126,9 @@ class HttpsOnly:
             peer = Peer.LOCAL_PROXY if address.is_loopback else Peer.PROXY
         else:
             peer = Peer.LOOPBACK if address.is_loopback else Peer.OTHER
-        if len(self._peers) >= _KNOWN_HOSTS:
-            self._peers.clear()
-        self._peers[host] = peer
+        if len(self.peers) >= _KNOWN_HOSTS:
+            self.peers.clear()
+        self.peers[host] = peer
         return peer
 
     def _is_trusted(self, address: IPv4Address | IPv6Address) -> bool:

@@ -13,11 +13,7 @@ _RFC3339: Final = re.compile(
 
 
 def read_instant(text: str, field: str) -> int:
-    """Return a time in ms since the epoch.
-
-    Raises:
-        InvalidRequest: `text` is not a time with a UTC offset; the error's sentence names the field.
-    """
+    """Return a time in ms since the epoch. Raise InvalidRequest, which names the field, if it has no UTC offset."""
     # Check the format first: fromisoformat also accepts bare dates, week dates and times without an offset.
     # With its offset, a time can be after the year 9999, which no response could contain.
     try:

@@ -1,41 +1,7 @@
 """The service's metrics. No label contains an identifier, token or name.
 
-| metric | labels | counts |
-|---|---|---|
-| `taproof_sessions_created_total` | none | sign-in sessions that were created |
-| `taproof_polls_total` | `status` | answered verify calls, by the status returned |
-| `taproof_decisions_total` | `outcome` | decisions of users, and cancellations by applications, by outcome |
-| `taproof_session_errors_total` | `endpoint`, `code` | failed calls of the session endpoints, by error code |
-| `taproof_generate_seconds` | `le` | histogram: generate calls that created a session |
-| `taproof_verify_seconds` | `le` | histogram: answered verify calls, without the time that they waited |
-| `taproof_tap_seconds` | `le` | histogram: from the receipt of a tap to the accepted answer, without refused taps |
-| `taproof_taps_refused_total` | `reason` | taps that were answered but had no effect, because they prove nothing |
-| `taproof_waiting_calls` | none | verify calls that are waiting for their session to leave pending |
-| `taproof_waits_without_place_total` | none | verify calls with `wait` answered immediately: too many waited |
-| `taproof_rate_limited_total` | `limit` | calls refused because there were too many, by limit |
-| `taproof_developer_requests_total` | `method`, `route`, `status` | answered requests to the developer API |
-| `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by outcome |
-| `taproof_webhook_dead_letters_total` | none | webhook events that failed after their last attempt |
-| `taproof_webhook_oldest_due_seconds` | none | seconds that the oldest due webhook event has been waiting |
-| `taproof_webhook_delivery_seconds` | `le` | histogram: from a decision to its event's delivery at the first attempt |
-| `taproof_ready` | `check` | 1 if the store answers (`store`), or if links can be made (`bot_name`); otherwise 0 |
-| `taproof_leader` | `work` | 1 in the process that does this work: `bot`, `project_bots` or `housekeeping` |
-| `taproof_bot_failing` | none | 1 while the messenger does not accept the call with which the bot receives updates |
-| `taproof_project_bots` | `state` | project bots: `running`, or `broken` if the messenger refuses the token |
-| `taproof_info` | `version` | always 1; the label is the running release |
-| `process_*` | none | CPU, memory, file descriptors and start time of this process |
-
-docs/reference/metrics.md defines what exactly each one measures. `LimitName` lists the limits: see
-docs/reference/limits.md.
-
-An attempt's outcome is one of these:
-
-- `delivered`.
-- `retried`: the attempt failed, and another one follows.
-- `dead`: the attempt failed, and it was the last one.
-- `turned_off`: like `dead`, and the project's webhook was turned off.
-- `skipped`: nothing was sent, because the endpoint's attempts kept failing.
-- `lost`: meanwhile, the event was ended or another worker claimed it.
+docs/reference/metrics.md defines what each metric measures, and the values of its labels; docs/reference/limits.md
+lists the limits.
 
 Processes that share a port keep their counters in one directory, so that each of them can report for all. `process_*`
 then has the label `process`, a number from 1.
@@ -144,11 +110,7 @@ def forget_process(directory: Path, process: int) -> None:
 class Metrics:
     """The metrics of one process.
 
-    Args:
-        exposed: the registry that `/metrics` shows.
-        version: the release.
-        shared: what `share_metrics` returned, if several processes share this port.
-
+    `/metrics` shows the registry `exposed`. `shared` is from `share_metrics`, if several processes share this port.
     `count_poll` (by status), `rate_limited` (by limit) and the functions `observe_…` are created in advance, so
     counting on the polled path is one call.
     """
@@ -202,11 +164,11 @@ class Metrics:
             "taproof_webhook_dead_letters_total", "Webhook events that failed after their last attempt."
         )
         # Every process reads the same store, so the sum would count one event several times.
-        self._webhook_oldest_due = gauge(
+        self.show_oldest_due: Final = gauge(
             "taproof_webhook_oldest_due_seconds",
             "How long the oldest due webhook event has been waiting.",
             multiprocess_mode="livemax",
-        )
+        ).set
         # One process runs all project bots; every other process reports 0.
         project_bots = gauge(
             "taproof_project_bots",
@@ -220,11 +182,11 @@ class Metrics:
         self._ready = {check: ready.labels(check) for check in get_args(ReadyCheck)}
         leader = gauge("taproof_leader", "Whether this work runs here.", ["work"], multiprocess_mode="livesum")
         self._leader = {work: leader.labels(work) for work in get_args(LeaderWork)}
-        self._bot_failing = gauge(
+        self.show_bot_failing: Final = gauge(
             "taproof_bot_failing",
             "Whether the messenger does not accept the call with which the bot receives updates.",
             multiprocess_mode="livemax",
-        )
+        ).set
         Info("taproof", "The running release.", registry=exposed).info({"version": version})
         if shared is None:
             ProcessCollector(registry=exposed)
@@ -251,10 +213,6 @@ class Metrics:
         if outcome in {"dead", "turned_off"}:
             self._webhook_dead_letters.inc()
 
-    def show_oldest_due(self, seconds: float) -> None:
-        """Set the seconds that the oldest due webhook event has been waiting; 0 if none is due."""
-        self._webhook_oldest_due.set(seconds)
-
     def show_project_bots(self, running: int, broken: int) -> None:
         """Set the number of project bots that this process runs, and the number of all known broken ones."""
         self._project_bots["running"].set(running)
@@ -267,10 +225,6 @@ class Metrics:
     def show_leader(self, work: LeaderWork, leads: int) -> None:
         """Set whether this process does this work: 1 or 0."""
         self._leader[work].set(leads)
-
-    def show_bot_failing(self, failing: int) -> None:
-        """Set whether this process cannot receive the updates of the service's own bot: 1 or 0."""
-        self._bot_failing.set(failing)
 
 
 class _EachProcess(Collector):
@@ -300,13 +254,13 @@ class CountRequests:
     """ASGI middleware that counts a FastAPI application's responses by route template."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
+        self.app = app
         self._requests = metrics.developer_requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application and count its response."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
 
         async def counting_send(message: Message) -> None:
@@ -317,4 +271,4 @@ class CountRequests:
                 self._requests.labels(method, route, str(message["status"])).inc()
             await send(message)
 
-        await self._app(scope, receive, counting_send)
+        await self.app(scope, receive, counting_send)

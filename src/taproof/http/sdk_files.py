@@ -36,12 +36,7 @@ _CODINGS: Final = 20
 
 
 class Bundle:
-    """An ASGI application that serves one script to GET and HEAD, gzip-compressed if the client accepts it.
-
-    Args:
-        body: the script.
-        caching: the `cache-control` header.
-    """
+    """An ASGI application that serves one script to GET and HEAD, gzip-compressed if the client accepts it."""
 
     def __init__(self, body: bytes, caching: tuple[bytes, bytes]) -> None:
         self._body = body
@@ -79,18 +74,14 @@ def sdk_release(version: str) -> SdkRelease:
 
 
 class SdkFiles:
-    """An ASGI application that serves all requests below /sdk/.
-
-    Args:
-        version: the version of the service, and of the newest SDK release.
-    """
+    """An ASGI application that serves all requests below /sdk/. `version` is that of the newest SDK release."""
 
     def __init__(self, version: str) -> None:
         scripts = [
             (folder.name, file.name, file.read_bytes()) for folder in _RELEASES.iterdir() for file in folder.iterdir()
         ]
         about = sdk_release(version)._asdict()
-        self._apps: dict[str, ASGIApp] = {
+        self.apps: dict[str, ASGIApp] = {
             _ABOUT_PATH: FixedAnswer(json.dumps(about).encode(), "application/json", (*_ANY_ORIGIN, _NEWEST)),
             **{_path(release, name): Bundle(body, _FOR_EVER) for release, name, body in scripts},
             **{f"/sdk/{name}": Bundle(body, _NEWEST) for release, name, body in scripts if release == version},
@@ -98,7 +89,7 @@ class SdkFiles:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        app = self._apps.get(scope["path"])
+        app = self.apps.get(scope["path"])
         if app is None:
             await send_error(send, NotFound(f"There is no such script. {_ABOUT_PATH} names the newest one."))
         else:

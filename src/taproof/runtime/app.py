@@ -184,7 +184,7 @@ def mini_app_apps(services: Services, public_key: bytes) -> dict[str, ASGIApp]:
         signals=services.signals,
         public_key=public_key,
     )
-    api = MiniAppApi(sign_ins, session_api(services), services.metrics, services.limits)
+    api = MiniAppApi(sign_ins, session_api(services), services.metrics)
     return {"/api/v1/mini-app/public": api.sign_in_public, "/api/v1/mini-app": api.sign_in}
 
 

@@ -60,19 +60,19 @@ class LaterApp:
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
         self._make = make
         self._building: asyncio.Task[ASGIApp] | None = None
-        self._app: ASGIApp | None = None
+        self.app: ASGIApp | None = None
 
     async def build(self) -> ASGIApp:
         """Return the application, which is built first if necessary."""
         if self._building is None:
             self._building = asyncio.create_task(asyncio.to_thread(self._make))
         # The other callers wait for the same task, so the end of one must not cancel it.
-        self._app = await asyncio.shield(self._building)
-        return self._app
+        self.app = await asyncio.shield(self._building)
+        return self.app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        app = self._app or await self.build()
+        app = self.app or await self.build()
         await app(scope, receive, send)
 
 

@@ -87,11 +87,11 @@ class _Gate:
     """
 
     def __init__(self, app: ASGIApp, own_hosts: OwnHosts) -> None:
-        self._app = app
+        self.app = app
         self._own_hosts = own_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._app
+        app = self.app
         if scope["type"] == "http":
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
             is_own = len(hosts) == 1 and self._own_hosts.include_authority(hosts[0])

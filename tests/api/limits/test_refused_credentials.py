@@ -6,10 +6,8 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.api.conftest import Api, ManualClock, make_projects
+from tests.api.conftest import Api, ManualClock, client_of, session_router
 
-from taproof.api.router import Router
-from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE, SECOND
 from taproof.http.limits.refused_credentials import LINES, RefusedCredentials
 
@@ -20,10 +18,7 @@ SECRET_KEY = f"sk_{'Q' * 49}"
 
 @pytest.fixture
 async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
-    transport = httpx.ASGITransport(router, client=(ADDRESS, 1234))
-    async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as found:
+    async with client_of(session_router(api), ADDRESS) as found:
         yield found
 
 
@@ -63,10 +58,8 @@ async def test_each_is_told_of(
     assert "QQQQ" not in repr(logs)
 
 
-async def test_good_ones_are_not(api: Api, client: httpx.AsyncClient) -> None:
+async def test_good_ones_are_not(api: Api, client: httpx.AsyncClient, token: str, project: dict[str, Any]) -> None:
     """Nor what is refused for another reason, and nothing on the public endpoints, which take no credential."""
-    _, token = await api.sign_up("ada@example.com")
-    project = await api.post("/projects", token, {"name": "Acme"})
     keyed = {"Authorization": f"Bearer {project['secret_key']}"}
     with capture_logs() as logs:
         for answer in (

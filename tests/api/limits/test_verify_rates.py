@@ -1,7 +1,5 @@
 """Limits of polling: only the client over the limit is refused (docs: Limits)."""
 
-import itertools
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,11 +10,10 @@ from structlog.testing import capture_logs
 from tests.api.conftest import Api, assert_error
 from tests.api.edge import ADA, GRACE, Edge, no_store, open_edge
 
-from taproof.api import sessions
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identity import MessengerIdentity
-from taproof.http.limits.rates import POLL_REFUSALS, POLLS
+from taproof.http.limits.rates import POLL_REFUSALS
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 
 
@@ -83,16 +80,6 @@ async def test_who_polls_too_often_is_refused_and_loses_nothing(
     assert (answer.json()["status"], answer.json()["messenger_id"]) == ("confirmed", "42")
 
 
-def test_all_refusals_of_polls_are_prepared() -> None:
-    """No wait is longer than the interval between two polls, and each body has a start message with status 429."""
-    assert set(POLL_REFUSALS) == set(range(1, -(-POLLS.window // SECOND) + 1))
-    assert all(list(json.loads(body)) == ["error"] for body in POLL_REFUSALS.values())
-    for body, public in itertools.product(POLL_REFUSALS.values(), (True, False)):
-        start = sessions._READY_STARTS[public][body]
-        assert start["status"] == 429
-        assert (b"content-length", b"%d" % len(body)) in start["headers"]
-
-
 async def test_pollers_behind_one_address_do_not_disturb_each_other(edge: Edge) -> None:
     """An office signs in at nine o'clock, and one of them has a client that polls without a pause."""
     wild, *others = [await edge.start() for _ in range(40)]
@@ -146,7 +133,7 @@ async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
     session_token = await edge.start()
     for number in range(150):
         await edge.verify(session_token[:-12] + f"{number:011}A")
-    assert (len(edge.limits._polls), len(edge.limits._unknown)) == (0, 1)
+    assert (len(edge.limits.polls), len(edge.limits.unknown)) == (0, 1)
 
 
 async def test_wrong_verifiers_are_counted_and_do_not_disturb_the_right_one(edge: Edge) -> None:

@@ -42,7 +42,7 @@ async def sent(
         await api.signin.report_session(session, "42")
     else:
         api.clock.now += 10 * MINUTE
-        await Housekeeping(api.storage, api.webhooks._encryptor, api.clock, system_entropy, 90).sweep()
+        await Housekeeping(api.storage, api.encryptor, api.clock, system_entropy, 90).sweep()
     [delivery] = await api.webhooks.claim_deliveries(10)
     return api.webhooks.sign_delivery(delivery)
 

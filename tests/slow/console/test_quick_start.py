@@ -19,7 +19,7 @@ from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phon
 
 from taproof.console.quick_start import QuickStart
 from taproof.contract.project import SameDevice
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.http.sdk_files import sdk_release
 
 PROGRAMS = {"node": ["node"], "python": [sys.executable], "curl": ["bash"]}
@@ -140,19 +140,6 @@ def test_a_program_prints_the_match_code(service: Service, client: httpx.Client,
 
 
 @EACH
-def test_a_program_works_after_match_codes_were_turned_off(service: Service, client: httpx.Client, name: str) -> None:
-    """A program that was copied before match codes were turned on prints no number and still works."""
-    project = make_project(client, service, is_public=True, match_code="on")
-    project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "off"})
-    phone = make_phone(client, "Grace")
-    pasted = Pasted(service, project, name)
-    phone.sign_in({"deeplink": pasted.link()})
-    output = pasted.rest()
-    assert phone.messenger_id in output
-    assert "Choose" not in output
-
-
-@EACH
 def test_a_program_ends_when_the_user_cancels(service: Service, client: httpx.Client, name: str) -> None:
     """A cancellation ends the polling too, and nobody is signed in."""
     project = make_project(client, service, is_public=True)
@@ -244,8 +231,7 @@ async def test_the_page_shows_the_programs_as_they_are(
 ) -> None:
     """The page shows the programs tested above, with this project's id and this service's address."""
     project, secrets = await visitor.create_project('"><script>alert(1)</script>')
-    changes = ProjectChanges(public_access=is_public)
-    project = await console.services.projects.update_project(visitor.actor, project.id, changes)
+    project = await visitor.change(project, public_access=is_public)
     shown = await visitor.get(f"/console/projects/{project.id}")
     snippets = QuickStart(BASE_URL, RELEASE).snippets(project)
     assert [each.name for each in snippets] == [*(["button"] if is_public else []), *PROGRAMS, "oidc"]
@@ -276,7 +262,7 @@ async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: In
     }
     assert (set(panels) - printing, printing) == ({"button", "oidc"}, set(PROGRAMS))
     assert "number" not in shown.texts(".//section[@aria-labelledby='quick-start']")[0]
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(match_code=True))
+    await visitor.change(project, match_code=True)
     shown = await visitor.get(f"/console/projects/{project.id}")
     assert "tap Confirm or choose the printed number." in shown.text
     for name in PROGRAMS:
@@ -292,8 +278,8 @@ async def test_a_project_that_requires_the_same_device(
     section = ".//section[@aria-labelledby='quick-start']"
     details = ".//section[@aria-labelledby='facts']"
     for policy in get_args(SameDevice):
-        changes = ProjectChanges(public_access=is_public, same_device=policy, allowed_origins=("https://shop.example",))
-        await console.services.projects.update_project(visitor.actor, project.id, changes)
+        origins = ("https://shop.example",)
+        await visitor.change(project, public_access=is_public, same_device=policy, allowed_origins=origins)
         shown = await visitor.get(f"/console/projects/{project.id}")
         assert f"Same device{policy.capitalize()} " in shown.texts(details)[0]
         names = [each.get("data-panel") for each in shown.all(f"{section}//section")]
@@ -305,25 +291,3 @@ async def test_a_project_that_requires_the_same_device(
         assert ("QR code" in text) == (is_public and policy != "require")
         assert ('same-device="require"' in text) == (is_public and policy == "require")
         assert ("TAPROOF_SECRET_KEY" in text) == (not is_public and policy != "require")
-
-
-async def test_a_paused_project_says_so_before_its_programs(visitor: Visitor, console: Installation) -> None:
-    """While the project is paused, the page says so above the quick start and offers to resume it."""
-    project, _ = await visitor.create_project("Shop")
-    assert "paused" not in (await visitor.get(f"/console/projects/{project.id}")).text
-    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=False))
-    text = (await visitor.get(f"/console/projects/{project.id}")).text
-    assert text.index("This project is paused") < text.index("Resume the project") < text.index("Quick start")
-
-
-async def test_the_quick_start_folds_away(visitor: Visitor, console: Installation) -> None:
-    """The quick start is open and first until somebody has signed in; then it is closed and last."""
-    project, _ = await visitor.create_project("Shop")
-    path = f"/console/projects/{project.id}"
-    shown = await visitor.get(path)
-    assert "open" in shown.one(".//section[@aria-labelledby='quick-start']/details").attrib
-    assert [each.get("aria-labelledby") for each in shown.all(".//main/section")] == ["quick-start", "facts"]
-    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
-    shown = await visitor.get(path)
-    assert "open" not in shown.one(".//section[@aria-labelledby='quick-start']/details").attrib
-    assert [each.get("aria-labelledby") for each in shown.all(".//main/section")] == ["facts", "quick-start"]

@@ -11,7 +11,7 @@ from tests.e2e.conftest import Phone
 from tests.slow.relying_parties.at_provider import cancel_at_provider, sign_in_at_provider
 from tests.slow.relying_parties.conftest import StartParty
 from tests.slow.relying_parties.processes import Program
-from tests.slow.relying_parties.providers import Provider
+from tests.slow.relying_parties.providers import AuthMethod, Provider
 from tests.slow.relying_parties.walk import Step, press_sign_in, press_sign_out, read_page, sign_in_out_and_in_again
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -31,7 +31,7 @@ class Party:
     is_public: bool = False
 
     def start(self, provider: Provider, start: StartParty) -> Program:
-        auth_method = "none" if self.is_public else "any"
+        auth_method: AuthMethod = "none" if self.is_public else "any"
         # better-auth and django-allauth create no account without an address.
         return start(self.program, provider.register(self.path, auth_method=auth_method, email="synthetic"))
 

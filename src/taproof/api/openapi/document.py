@@ -127,11 +127,7 @@ _NOT_FOUND: Final = {
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document for the whole HTTP API.
-
-    Args:
-        app: the developer API.
-    """
+    """Return the OpenAPI document for the whole HTTP API. `app` is the developer API."""
     document = get_openapi(title="Taproof", version=version("taproof"), description=_DESCRIPTION, routes=app.routes)
     developer_paths = document.pop("paths")
     for operations in developer_paths.values():

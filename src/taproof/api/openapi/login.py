@@ -5,20 +5,19 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from taproof.api.login import TOKEN_DAYS, TOKEN_NAME, WAIT_LIMIT, DeviceCode, FinishedLogin, StartedLogin
-from taproof.api.openapi.operation import post_operation
+from taproof.api.openapi.operation import post_operation, text
 from taproof.core import errors
 
 LOGIN_TAG: Final = {
     "name": "Login",
     "description": "Get an access token from a terminal by signing in with the messenger, as `taproof login` does.",
 }
-_TOKEN_NAME: Final = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 100,
-    "description": f"The name of the access token in the list of tokens. Default: {TOKEN_NAME}.",
-    "examples": [TOKEN_NAME],
-}
+_TOKEN_NAME: Final = text(
+    f"The name of the access token in the list of tokens. Default: {TOKEN_NAME}.",
+    TOKEN_NAME,
+    minLength=1,
+    maxLength=100,
+)
 _WAIT: Final = {
     "type": "number",
     "minimum": 0,

@@ -7,6 +7,11 @@ from taproof.api.openapi.failures import ErrorClass, failures
 from taproof.core import errors
 
 
+def text(description: str, example: str, **limits: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a text."""
+    return {"type": "string", **limits, "description": description, "examples": [example]}
+
+
 def post_operation(
     tag: str,
     verb: str,

@@ -15,9 +15,6 @@ def build_documents(developer_api: FastAPI) -> ASGIApp:
     """Return the application that serves /openapi.json, /docs and its stylesheet. All routes accept GET and HEAD.
 
     The documents are built once, here.
-
-    Args:
-        developer_api: the application that the documents describe.
     """
     document = build_openapi(developer_api)
     return Operations(

@@ -4,7 +4,7 @@ from typing import Any, Final, get_args
 
 from taproof.api.models import answer_model, text_schema
 from taproof.api.openapi.failures import ErrorClass
-from taproof.api.openapi.operation import post_operation
+from taproof.api.openapi.operation import post_operation, text
 from taproof.contract import project as contract
 from taproof.contract import session as contract_session
 from taproof.contract.session import SignInStatus
@@ -58,12 +58,11 @@ _OPTIONAL_PROJECT_ID: Final = {
     **PROJECT_ID,
     "description": "Not needed, because the secret key identifies the project; if sent, it must be that project's id.",
 }
-SESSION_TOKEN: Final = {
-    "type": "string",
-    "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
-    "description": "The session token that generate returned: 43 characters of A-Z a-z 0-9 _ -.",
-    "examples": ["UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
-}
+SESSION_TOKEN: Final = text(
+    "The session token that generate returned: 43 characters of A-Z a-z 0-9 _ -.",
+    "UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE",
+    pattern="^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
+)
 _WAIT: Final = {
     "type": "number",
     "minimum": 0,
@@ -77,67 +76,54 @@ _HINTS: Final = {
     "type": "boolean",
     "description": "If true, a pending response also has `hint`: what the session waits for. Default: false.",
 }
-_SEEN_HINT: Final = {
-    "type": "string",
-    "description": "With `hints` and `wait`: the hint that you know. The call then also returns when the hint is "
-    "another one.",
-    "examples": ["waiting"],
-}
-_CODE_CHALLENGE: Final = {
-    "type": "string",
-    "pattern": CHALLENGE_PATTERN,
-    "description": "Binds the session to this client (RFC 7636): BASE64URL(SHA-256(code_verifier)). verify then "
+_SEEN_HINT: Final = text(
+    "With `hints` and `wait`: the hint that you know. The call then also returns when the hint is another one.",
+    "waiting",
+)
+_CODE_CHALLENGE: Final = text(
+    "Binds the session to this client (RFC 7636): BASE64URL(SHA-256(code_verifier)). verify then "
     "requires the code_verifier, so that a copied link or QR code is useless.",
-    "examples": ["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"],
-}
+    "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+    pattern=CHALLENGE_PATTERN,
+)
 _CODE_CHALLENGE_METHOD: Final = {"const": METHOD, "description": "The only method, and the default."}
-_CODE_VERIFIER: Final = {
-    "type": "string",
-    "pattern": VERIFIER_PATTERN,
-    "description": "The verifier of the session's code_challenge. Required if the session has one; otherwise ignored. "
+_CODE_VERIFIER: Final = text(
+    "The verifier of the session's code_challenge. Required if the session has one; otherwise ignored. "
     "For 60 seconds after the first confirmed response, a call with it returns that response again, in case it was "
     "lost.",
-    "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
-}
+    "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+    pattern=VERIFIER_PATTERN,
+)
 _REQUIRED_VERIFIER: Final = {**_CODE_VERIFIER, "description": "The verifier of the session's code_challenge."}
-_RETURN_URL: Final = {
-    "type": "string",
-    "maxLength": RETURN_URL_LENGTH,
-    "description": "The page to which the messenger leads the user back after Confirm: https://, or http:// to this "
+_RETURN_URL: Final = text(
+    "The page to which the messenger leads the user back after Confirm: https://, or http:// to this "
     "machine, without a fragment. It must be exactly one of the project's return_urls, or, if there are none, a page "
     "of one of its allowed_origins. It has an effect only if the project's same_device is offer or require.",
-    "examples": ["https://shop.example/sign-in"],
-}
-_RETURN_CODE: Final = {
-    "type": "string",
-    "pattern": RETURN_CODE_PATTERN,
-    "description": "The value of taproof_return in the fragment with which the messenger opened the return_url. If the "
+    "https://shop.example/sign-in",
+    maxLength=RETURN_URL_LENGTH,
+)
+_RETURN_CODE: Final = text(
+    "The value of taproof_return in the fragment with which the messenger opened the return_url. If the "
     "project's same_device is require, the session stays pending without it, for at most five minutes after Confirm. "
     "Then it expires. A wrong code counts as none.",
-    "examples": ["3q2-7wAAESIzRFVmd4iZqrvM3e7_ABEi"],
-}
-_INIT_DATA: Final = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": INIT_DATA_LIMIT,
-    "description": "`Telegram.WebApp.initData`, unchanged. It can be used once, within five minutes after the user "
-    "opened the Mini App.",
-    "examples": [
-        "user=%7B%22id%22%3A123456789%2C…%7D&chat_type=private&auth_date=1795214643&signature=…&hash=…",
-    ],
-}
-_OPTIONAL: Final = (
-    _OPTIONAL_PROJECT_ID,
-    _WAIT,
-    _HINTS,
-    _SEEN_HINT,
-    _CODE_CHALLENGE,
-    _CODE_CHALLENGE_METHOD,
-    _CODE_VERIFIER,
-    _RETURN_URL,
-    _RETURN_CODE,
+    "3q2-7wAAESIzRFVmd4iZqrvM3e7_ABEi",
+    pattern=RETURN_CODE_PATTERN,
 )
-_WAITING: Final = {"wait": _WAIT, "hints": _HINTS, "seen_hint": _SEEN_HINT}
+_INIT_DATA: Final = text(
+    "`Telegram.WebApp.initData`, unchanged. It can be used once, within five minutes after the user "
+    "opened the Mini App.",
+    "user=%7B%22id%22%3A123456789%2C…%7D&chat_type=private&auth_date=1795214643&signature=…&hash=…",
+    minLength=1,
+    maxLength=INIT_DATA_LIMIT,
+)
+_REQUIRED: Final = (PROJECT_ID, SESSION_TOKEN, _REQUIRED_VERIFIER, _INIT_DATA)
+_READING: Final = {
+    "wait": _WAIT,
+    "hints": _HINTS,
+    "seen_hint": _SEEN_HINT,
+    "code_verifier": _CODE_VERIFIER,
+    "return_code": _RETURN_CODE,
+}
 _BINDING: Final = {
     "code_challenge": _CODE_CHALLENGE,
     "code_challenge_method": _CODE_CHALLENGE_METHOD,
@@ -152,18 +138,16 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
         "description": "A new sign-in session.",
         "properties": {
             "session_token": SESSION_TOKEN,
-            "deeplink": {
-                "type": "string",
-                "description": "Show it to the user, as a link or a QR code. It works once, within 10 minutes.",
-                "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
-            },
+            "deeplink": text(
+                "Show it to the user, as a link or a QR code. It works once, within 10 minutes.",
+                "https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE",
+            ),
             "expires_at": {**TIME, "description": "The time at which a pending session expires."},
-            "match_code": {
-                "type": "string",
-                "description": "Only if the project's match_code is on. Show it on the same page as the deeplink. In "
+            "match_code": text(
+                "Only if the project's match_code is on. Show it on the same page as the deeplink. In "
                 "the messenger, the user chooses it from three codes; a wrong choice cancels the sign-in.",
-                "examples": ["42"],
-            },
+                "42",
+            ),
             "return_required": {
                 "const": True,
                 "description": "Only if the project's same_device is require. The sign-in ends on this device, so show "
@@ -254,7 +238,7 @@ def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]
         summary,
         description,
         fields,
-        required=[name for name, field in fields.items() if field not in _OPTIONAL],
+        required=[name for name, field in fields.items() if field in _REQUIRED],
         answer=answer,
         failed=(errors.PublicAccessDisabled if is_public else errors.InvalidSecretKey, *_ERRORS[verb]),
         secured_with=None if is_public else "secretKey",
@@ -275,13 +259,7 @@ SIGN_IN_PATHS: Final = {
         "Poll every 2 seconds until the status is no longer pending; with `wait`, call again immediately. Only the "
         "first confirmed response has the user's identity and proof: if several calls run concurrently, only one gets "
         "it. Accepts any origin (CORS).",
-        {
-            "project_id": PROJECT_ID,
-            "session_token": SESSION_TOKEN,
-            **_WAITING,
-            "code_verifier": _CODE_VERIFIER,
-            "return_code": _RETURN_CODE,
-        },
+        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, **_READING},
     ),
     "/api/v1/generate": _operation(
         "generate",
@@ -294,13 +272,7 @@ SIGN_IN_PATHS: Final = {
         "verify",
         "Read a session from your server",
         "Like verify/public, but with the project's secret key; public access can be off.",
-        {
-            "session_token": SESSION_TOKEN,
-            "project_id": _OPTIONAL_PROJECT_ID,
-            **_WAITING,
-            "code_verifier": _CODE_VERIFIER,
-            "return_code": _RETURN_CODE,
-        },
+        {"session_token": SESSION_TOKEN, "project_id": _OPTIONAL_PROJECT_ID, **_READING},
     ),
     "/api/v1/cancel/public": _operation(
         "cancel_public",

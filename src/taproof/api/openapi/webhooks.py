@@ -7,6 +7,7 @@ A test compares the requests that are sent with this description.
 from typing import Any, Final
 
 from taproof.api.models import text_schema
+from taproof.api.openapi.operation import text
 from taproof.api.openapi.sign_in import PHONE, PROJECT_ID, SESSION_TOKEN, TIME
 from taproof.contract.delivery import EVENT_ID, EventType
 from taproof.contract.session import SESSION_ID
@@ -21,12 +22,11 @@ _TEST: Final[dict[str, Any]] = {
     "description": "Only in a test event that you requested: its values are made up. Sign nobody in.",
 }
 _SESSION_ID: Final = text_schema(SESSION_ID, description="The id of the session, as in GET /api/v1/dev/sessions.")
-_TOKEN_HASH: Final[dict[str, Any]] = {
-    "type": "string",
-    "pattern": "^[0-9a-f]{64}$",
-    "description": "The SHA-256 of the session token in hex. The service stores no session tokens.",
-    "examples": ["2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"],
-}
+_TOKEN_HASH: Final[dict[str, Any]] = text(
+    "The SHA-256 of the session token in hex. The service stores no session tokens.",
+    "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+    pattern="^[0-9a-f]{64}$",
+)
 _SIGNED_IN: Final = {**SESSION_TOKEN, "description": "The session token that generate returned to your client."}
 
 
@@ -118,16 +118,8 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
         "A user tapped Confirm.",
         {
             "session_token": _SIGNED_IN,
-            "messenger_id": {
-                "type": "string",
-                "description": "The id of the user's messenger account. It never changes.",
-                "examples": ["123456789"],
-            },
-            "messenger_name": {
-                "type": "string",
-                "description": "The user's display name. It can contain anything: escape it.",
-                "examples": ["Ada Lovelace"],
-            },
+            "messenger_id": text("The id of the user's messenger account. It never changes.", "123456789"),
+            "messenger_name": text("The user's display name. It can contain anything: escape it.", "Ada Lovelace"),
             "messenger_username": {
                 "type": ["string", "null"],
                 "description": "null if the user has none.",

@@ -1,5 +1,5 @@
 """Rate limits: `rates.py` limits calls by project and by client address.
 
-`developers.py` limits each developer, and `pages.py` limits the public pages. `header_fields.py` builds the headers
-that tell callers how many calls are left. `refused_credentials.py` logs refused credentials at a limited rate.
+`developers.py` limits each developer, and builds the headers that tell callers how many calls are left. `pages.py`
+limits the public pages. `refused_credentials.py` logs refused credentials at a limited rate.
 """

@@ -1,10 +1,5 @@
 """Limit a developer's calls to the developer API and the console, across all of the account's tokens and browsers.
 
-| limit | calls | rate |
-|---|---|---|
-| `developer` | all of a developer's calls | a setting, 600 a minute |
-| `developer_write` | calls that can change something | a setting, 1,000 an hour |
-
 A call across all projects costs one more unit for each hundred projects. This limits the work per minute, not only the
 number of calls. One developer's calls of this kind also run one at a time, so that other tenants wait for at most one.
 
@@ -18,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,7 +22,6 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
-from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields
 from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
@@ -46,6 +40,14 @@ _REFUSED: Final = 10_000
 """The maximum number of access tokens remembered as refused."""
 
 
+class Allowance(NamedTuple):
+    """A limit that a call was counted against: its name, its rule, and the caller's remaining allowance."""
+
+    name: str
+    rule: Gcra
+    left: Standing
+
+
 @dataclass(slots=True)
 class _Turn:
     """One developer's costly calls. One runs at a time; the next can start at `free_at` (seconds, event loop time)."""
@@ -57,11 +59,8 @@ class _Turn:
 class DeveloperLimits:
     """The developer limits in this process.
 
-    Args:
-        refusal: returns the error for a call that must wait for a number of ms, and counts the refusal.
-        clock: returns the time in ms.
-        calls: the rate of one developer's calls; None for no limit.
-        writes: the rate of one developer's calls that can change something; None for no limit.
+    `refusal` returns the error for a call that must wait for a number of ms, and counts the refusal. `calls` is the
+    rate of one developer's calls, and `writes` of those that can change something; None is no limit.
     """
 
     def __init__(
@@ -74,8 +73,8 @@ class DeveloperLimits:
     ) -> None:
         self._refusal = refusal
         self._clock = clock
-        self._calls = None if calls is None else KeyedGcra(Gcra(calls.number, calls.window, calls.number))
-        self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
+        self.calls = None if calls is None else KeyedGcra(burst_of_all(calls))
+        self._writes = None if writes is None else KeyedGcra(burst_of_all(writes))
         self._ways_out = KeyedGcra(WAY_OUT)
         self._refused: dict[int, int] = {}
         """The time (ms) until which a token is refused, keyed by an unpredictable hash, so that no token is stored."""
@@ -83,32 +82,26 @@ class DeveloperLimits:
         self._downloads = Counter[str]()
 
     def count_call(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
-        """Count a call, and record in its scope how many calls are left.
+        """Count a call, and record in its scope how many calls are left. `TellLimits` reads the record.
 
-        Args:
-            scope: the request's scope; `TellLimits` reads the record.
-            actor: the caller.
-            writes: whether the call can change something.
-            way_out: whether the call shows or ends access tokens or console sessions.
-
-        Raises:
-            RateLimited: there are too many calls; this call is not counted.
+        If there are too many, raise RateLimited and count nothing. `writes`: the call can change something. `way_out`:
+        it shows or ends access tokens or console sessions.
         """
-        allowances: Allowances = []
+        allowances: list[Allowance] = []
         scope.setdefault("state", {})[_ALLOWANCES] = allowances
         now = self._clock()
         key = actor.developer.id
         if way_out:
-            if self._calls is not None and not _count("way_out", self._ways_out, actor.via_id, now, allowances):
+            if self.calls is not None and not _count("way_out", self._ways_out, actor.via_id, now, allowances):
                 raise self._refusal("developer", allowances[-1].left.until_next)
             return
-        if self._calls is not None and not _count("developer", self._calls, key, now, allowances):
+        if self.calls is not None and not _count("developer", self.calls, key, now, allowances):
             wait = allowances[-1].left.until_next
             self._remember_refused(scope, now + wait)
             raise self._refusal("developer", wait)
         if self._writes is not None and writes and not _count("writes", self._writes, key, now, allowances):
-            if self._calls is not None:
-                self._calls.give_back(key, now)
+            if self.calls is not None:
+                self.calls.give_back(key, now)
             raise self._refusal("developer_write", allowances[-1].left.until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
@@ -117,7 +110,7 @@ class DeveloperLimits:
         A client that keeps calling without a pause is refused before authentication, which takes ten times as long. If
         its token is revoked meanwhile, the client learns that only after the wait.
         """
-        if not self._refused or self._calls is None or scope["path"].startswith(TOKENS):
+        if not self._refused or self.calls is None or scope["path"].startswith(TOKENS):
             return None
         key, now = hash(bearer_token(scope)), self._clock()
         until = self._refused.get(key)
@@ -126,9 +119,8 @@ class DeveloperLimits:
         if until <= now:
             del self._refused[key]
             return None
-        scope.setdefault("state", {})[_ALLOWANCES] = [
-            Allowance("developer", self._calls.rule, Standing(0, until - now))
-        ]
+        refused = Allowance("developer", self.calls.rule, Standing(0, until - now))
+        scope.setdefault("state", {})[_ALLOWANCES] = [refused]
         return self._refusal("developer", until - now)
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
@@ -139,10 +131,9 @@ class DeveloperLimits:
             self._refused[hash(bearer)] = until
 
     def count_sign_in(self, developer_id: str) -> None:
-        """Count a developer's sign-in to the console with an access token, which the audit log records.
+        """Count a sign-in to the console with an access token. Raise RateLimited if there are too many.
 
-        Raises:
-            RateLimited: there are too many sign-ins.
+        The audit log records each of them.
         """
         now = self._clock()
         if self._writes is not None and not self._writes.spend(("sign_in", developer_id), now):
@@ -160,17 +151,16 @@ class DeveloperLimits:
         turn = self._turns.setdefault(developer_id, _Turn())
         turn.free_at = max(turn.free_at, loop.time())
         wait, turn.free_at = turn.free_at - loop.time(), turn.free_at + _PAUSE
-        if wait > 0 and self._calls is not None:
+        if wait > 0 and self.calls is not None:
             await asyncio.sleep(wait)
         async with turn.lock:
             yield
 
     @contextmanager
     def download(self, developer_id: str) -> Iterator[None]:
-        """Run one of a developer's downloads, which can take long. They wait for no turn, and nothing waits for them.
+        """Run one of a developer's downloads, which can take long. Raise RateLimited if too many run already.
 
-        Raises:
-            RateLimited: too many of them run already.
+        They wait for no turn, and nothing waits for them.
         """
         if self._downloads[developer_id] >= DOWNLOADS:
             raise self._refusal("developer", _DOWNLOAD_WAIT)
@@ -183,18 +173,35 @@ class DeveloperLimits:
 
     async def weigh(self, developer_id: str, count_projects: Callable[[str], Awaitable[int]]) -> None:
         """Charge an admitted call one more unit for each hundred of the developer's projects."""
-        if self._calls is None:
+        if self.calls is None:
             return
         now = self._clock()
         for _ in range(await count_projects(developer_id) // PROJECTS_OF_A_UNIT):
-            self._calls.charge(developer_id, now)
+            self.calls.charge(developer_id, now)
 
 
-def _count(name: str, limit: KeyedGcra, key: str, now: int, allowances: Allowances) -> bool:
+def _count(name: str, limit: KeyedGcra, key: str, now: int, allowances: list[Allowance]) -> bool:
     """Count a call if it is allowed, and record how many are left. Return whether it is allowed."""
     is_allowed = limit.spend(key, now)
     allowances.append(Allowance(name, limit.rule, limit.standing(key, now)))
     return is_allowed
+
+
+def burst_of_all(rate: Rate) -> Gcra:
+    """Return the limit with this rate that admits all its calls at once."""
+    return Gcra(rate.number, rate.window, rate.number)
+
+
+def rate_limit_fields(allowances: list[Allowance]) -> list[tuple[bytes, bytes]]:
+    """Return the headers for these limits (draft-ietf-httpapi-ratelimit-headers-11)."""
+    policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in allowances)
+    standings = ", ".join(f'"{name}";r={left.remaining};t={seconds(left.until_next)}' for name, _, left in allowances)
+    return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
+
+
+def seconds(milliseconds: int) -> int:
+    """Return whole seconds, rounded up, so that a client that retries after this time is not too early."""
+    return max(1, -(-milliseconds // SECOND))
 
 
 class HoldLimits(Protocol):
@@ -207,17 +214,17 @@ class TellLimits:
     """ASGI middleware that adds the rate limit headers from `DeveloperLimits.count_call`, and calls `refuse_again`."""
 
     def __init__(self, app: ASGIApp, limits: HoldLimits) -> None:
-        self._app = app
+        self.app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application, and add the headers to its response."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
 
         async def telling_send(message: Message) -> None:
-            allowances: Allowances = scope.get("state", {}).get(_ALLOWANCES, [])
+            allowances: list[Allowance] = scope.get("state", {}).get(_ALLOWANCES, [])
             if allowances and message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], *rate_limit_fields(allowances)]}
             await send(message)
@@ -226,4 +233,4 @@ class TellLimits:
         if refusal is not None:
             await send_error(telling_send, refusal)
             return
-        await self._app(scope, receive, telling_send)
+        await self.app(scope, receive, telling_send)

@@ -11,7 +11,7 @@ class PageLimit:
     """ASGI middleware for an application that takes more event loop time than a cached response."""
 
     def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
-        self._app = app
+        self.app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -21,4 +21,4 @@ class PageLimit:
         except RateLimited as error:
             await send_error(send, error)
             return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)

@@ -1,16 +1,6 @@
 """Limit request rates by client address, project or session. Each process has its own counters, in memory.
 
-| limit | calls | rate |
-|---|---|---|
-| `generate_address` | public generate and mini-app calls from a client address | a setting, 60 a minute |
-| `generate_project` | the same for a project, public and server-side calls separately | a setting, 6,000 a minute |
-| `verify_session` | verify calls from a client address for one session | one every 1.45 s, bursts of 10 |
-| `verify_unknown` | verify calls that found no session, by address or server's project | 20 a second, bursts of 200 |
-| `sign_in` | sign-ins to the console or with `taproof login`, started from a client address | 20 a minute |
-| `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
-| `page` | requests for the console and /metrics from a client address | 600 a minute |
-
-`developers.py` limits the calls of authenticated developers.
+docs/reference/limits.md lists the limits. `developers.py` limits the calls of authenticated developers.
 
 The client address is the one that `HttpsOnly` determines; for IPv6, its /64. All limits except `verify_session` also
 apply to each IPv6 /48, at ten times the rate: see `core.rate_limit`. If the service is for this machine only, local
@@ -30,8 +20,7 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
 from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, counted_address
 from taproof.http.https_only import parse_address
-from taproof.http.limits.developers import DeveloperLimits
-from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields, seconds
+from taproof.http.limits.developers import Allowance, DeveloperLimits, burst_of_all, rate_limit_fields, seconds
 from taproof.http.limits.refused_credentials import RefusedCredentials
 from taproof.http.metrics import LimitName, Metrics
 
@@ -65,11 +54,11 @@ class RateLimits:
     Args:
         metrics: counts the refusals.
         clock: returns the time in ms.
-        generate_address: the rate at which one client address can start sessions; None for no limit.
-        generate_project: the rate at which one project's sessions can be started; None for no limit.
+        generate_address: how fast one client address can start sessions. None, here and below, is no limit.
+        generate_project: how fast one project's sessions can be started.
         local_only: the service is for this machine only, so calls from loopback are not limited by their address.
-        developer: the rate of one developer's calls to the developer API and the console; None for no limit.
-        developer_write: the rate of one developer's calls that can change something; None for no limit.
+        developer: the rate of one developer's calls to the developer API and the console.
+        developer_write: the rate of those of them that can change something.
     """
 
     def __init__(
@@ -84,15 +73,15 @@ class RateLimits:
         developer_write: Rate | None = None,
     ) -> None:
         self.clock = clock
-        self.generate_address = None if generate_address is None else AddressLimit(_burst_of_all(generate_address))
-        self.generate_project = None if generate_project is None else KeyedGcra(_burst_of_all(generate_project))
+        self.generate_address = None if generate_address is None else AddressLimit(burst_of_all(generate_address))
+        self.generate_project = None if generate_project is None else KeyedGcra(burst_of_all(generate_project))
         self.refused_credentials = RefusedCredentials(clock)
         self._local_only = local_only
         self.developers = DeveloperLimits(self.refusal, clock, calls=developer, writes=developer_write)
         self._refused = metrics.rate_limited
-        self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
+        self.polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
         self._device_polls = KeyedGcra(POLLS)
-        self._unknown = AddressLimit(UNKNOWN)
+        self.unknown = AddressLimit(UNKNOWN)
         self._sign_ins = AddressLimit(SIGN_INS)
         self._credentials = AddressLimit(CREDENTIALS)
         self._pages = AddressLimit(PAGES)
@@ -130,19 +119,19 @@ class RateLimits:
         # Use an unpredictable hash, so that no token is stored.
         key = hash((address, project_id, session_token, code_verifier))
         now = self.clock()
-        is_in = self._polls.spend_again(key, now)
+        is_in = self.polls.spend_again(key, now)
         if is_in:
             return None
         if is_in is None:
-            left = self._unknown.standing(address if public else project_id, now)
+            left = self.unknown.standing(address if public else project_id, now)
             if not left.remaining:
                 return self._refused_poll("verify_unknown", left.until_next)
             key_of_all = hash((address, session_token))
-            if self._polls.spend(key_of_all, now):
-                self._polls.spend(key, now)
+            if self.polls.spend(key_of_all, now):
+                self.polls.spend(key, now)
                 return None
             key = key_of_all
-        return self._refused_poll("verify_session", self._polls.standing(key, now).until_next)
+        return self._refused_poll("verify_session", self.polls.standing(key, now).until_next)
 
     def poll_failed(
         self,
@@ -165,9 +154,9 @@ class RateLimits:
         now = self.clock()
         # Invented sessions use no memory, and do not count against other callers of the same session.
         verifier = code_verifier if isinstance(code_verifier, str) else None
-        self._polls.forget(hash((address, project_id, session_token, verifier)))
-        self._polls.give_back(hash((address, session_token)), now)
-        self._unknown.charge(address if public else project_id, now)
+        self.polls.forget(hash((address, project_id, session_token, verifier)))
+        self.polls.give_back(hash((address, session_token)), now)
+        self.unknown.charge(address if public else project_id, now)
 
     def _refused_poll(self, name: LimitName, wait: int) -> int:
         self._refused[name].inc()
@@ -236,7 +225,7 @@ class GenerateCall:
         self._address = limits.address(scope) if public else None
         self._send = send
         self._public = public
-        self._allowances: Allowances = []
+        self._allowances: list[Allowance] = []
 
     def count(self, project_id: str) -> None:
         """Count this call. If there are too many, raise RateLimited and count nothing."""
@@ -277,7 +266,3 @@ class GenerateCall:
 
 async def _unsent(_: Message) -> None:
     """Send nothing: the OpenID provider has no rate limit headers."""
-
-
-def _burst_of_all(rate: Rate) -> Gcra:
-    return Gcra(rate.number, rate.window, rate.number)

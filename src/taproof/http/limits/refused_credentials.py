@@ -39,13 +39,9 @@ class RefusedCredentials:
     ) -> None:
         """Log a refusal; if too many were just logged, only count it for the next entry.
 
-        Args:
-            kind: the kind of the refused credential.
-            scope: the request's scope.
-            route: the route template if the path has parameters; None: the path is the route.
-            client_id: the OpenID Connect client, if the store has it. Other text of the request may be anything.
-            used: how this client sent its secret.
-            expected: how this client must send its secret.
+        `route` is the route's template; without one, the path is the route. `client_id` is the OpenID Connect client,
+        if the store has it: other text of the request may be anything. `used` and `expected` say how this client sent
+        its secret, and how it must send it.
         """
         after = LINES.spend(self._tat, self._clock())
         if after is None:
