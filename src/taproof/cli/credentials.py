@@ -38,11 +38,7 @@ class Credentials:
         self.file: Final = file
 
     def read(self) -> dict[str, Credential]:
-        """Return the credentials by the address of the service.
-
-        Raises:
-            CredentialsUnusable: the file cannot be read, or is damaged.
-        """
+        """Return the credentials by the address of the service."""
         try:
             services = json.loads(self.file.read_bytes())[_SERVICES]
             return {str(address): Credential(**fields) for address, fields in services.items()}
@@ -56,11 +52,7 @@ class Credentials:
             ) from None
 
     def replace(self, address: str, credential: Credential | None) -> None:
-        """Replace the credential of a service; None removes it.
-
-        Raises:
-            CredentialsUnusable: the file cannot be read or written. Nothing was changed.
-        """
+        """Replace the credential of a service; None removes it. If it fails, nothing is changed."""
         try:
             with self._locked():
                 services = self.read()

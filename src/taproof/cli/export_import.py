@@ -100,9 +100,6 @@ async def import_from(
             typer.echo(f"The key is not stored in a file. Keep {name} safe. The service and every command need it.")
 
 
-# ---- the work
-
-
 async def _export(settings: Settings, file: str) -> dict[str, int]:
     """Write the export, and return the number of rows by table."""
     await require_database(settings)

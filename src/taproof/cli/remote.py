@@ -66,11 +66,7 @@ class RemoteService:
         return self.http.download(replace(request, seconds=_DOWNLOAD_SECONDS), receive)
 
     def ask(self, request: Request) -> dict[str, Any]:
-        """Send a request, and return the JSON of the response.
-
-        Raises:
-            TaproofApiError: the service answered with an error, or there was no usable answer.
-        """
+        """Send a request, and return the JSON of the response. Any other response raises a TaproofApiError."""
         return document(self.service, self.send(request))
 
 
@@ -89,11 +85,7 @@ def call_failed(address: str, error: TaproofApiError, what: str = "") -> CallFai
 
 @contextlib.contextmanager
 def open_remote(address: str, access_token: str | None = None) -> Iterator[RemoteService]:
-    """Yield a service to call, and close its connections afterwards.
-
-    Raises:
-        CallFailed: the environment names a proxy that is not an HTTP proxy.
-    """
+    """Yield a service to call, and close its connections afterwards."""
     from taproof.sdk.blocking_http import BlockingHttp
     from taproof.sdk.environment_proxy import UnusableProxy
 

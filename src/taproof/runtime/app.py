@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import structlog
 import uvloop
@@ -37,7 +37,7 @@ from taproof.core.mini_apps import PRODUCTION_KEY, TEST_KEY
 from taproof.http.body import BODY_SECONDS, BodiesInTime
 from taproof.http.cells import SharedMetrics
 from taproof.http.limits.pages import PageLimit
-from taproof.http.metrics import LeaderWork
+from taproof.http.metrics import LeaderWork, ReadyCheck
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
@@ -45,7 +45,6 @@ from taproof.oidc.services import CALLS, PAGES
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.pages import Pages
-from taproof.runtime.readiness import watch_readiness
 from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
@@ -61,6 +60,8 @@ _FINISH_REQUESTS: Final = 12.0
 
 _BOT_LOOK: Final = 5.0
 """Seconds between two reads of what other processes know about the service's own bot."""
+_READY_CHECK: Final = 5.0
+"""Seconds between two checks of readiness: short for an alert, and next to nothing for the store."""
 
 _log = structlog.get_logger(__name__)
 
@@ -246,7 +247,7 @@ async def _choose_parts(
         election = LeaderElection(storage.leases, system_clock, holder, name, work, show=show)
         parts.finishing.append(election.run_until(stopping))
 
-    parts.cancelled.append(watch_readiness(services.readiness, services.metrics.show_ready))
+    parts.cancelled.append(_watch_readiness(services))
     if settings.serves_api:
         parts.finishing.append(services.waiting.run_until(stopping))
     if settings.role in {"all", "bot"} and messenger is not None:
@@ -263,6 +264,15 @@ async def _choose_parts(
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
     return parts
+
+
+async def _watch_readiness(services: Services) -> None:
+    """Report in the metrics whether sign-ins can work in this process, as /readyz does."""
+    while True:
+        missing = await services.readiness.missing()
+        for check in get_args(ReadyCheck):
+            services.metrics.show_ready(check, check not in missing)
+        await asyncio.sleep(_READY_CHECK)
 
 
 async def _watch_service_bot(settings: Settings, services: Services, messenger: BotRuntime | None) -> None:

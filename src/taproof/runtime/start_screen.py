@@ -81,8 +81,11 @@ def _print_lines(lines: Iterable[tuple[str, str]]) -> None:
 
 
 def _invitation(base: str, invitation: str, seed: "Seed | None") -> list[tuple[str, str]]:
+    does = "creates the first developer, and is valid for 24 hours"
+    if seed is not None:
+        does = f"links a messenger account to {seed.developer.email}"
     # The code is in the fragment, which browsers do not send and no server logs.
-    return [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
+    return [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: it {does}")]
 
 
 def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
@@ -91,9 +94,3 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
     if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
         return []
     return [("", f"^ the links above use another address: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
-
-
-def _purpose(seed: "Seed | None") -> str:
-    if seed is None:
-        return "it creates the first developer, and is valid for 24 hours"
-    return f"it links a messenger account to {seed.developer.email}"

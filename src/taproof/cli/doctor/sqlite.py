@@ -73,8 +73,7 @@ async def _check_file(settings: Settings) -> list[Finding]:
         # Checking the key needs the new schema.
         detail = f"{path} has schema version {version}, and this release has {latest}"
         return [warning("store", detail, "Run: taproof migrate (taproof serve does it automatically).")]
-    detail = f"{path} is intact and writable, schema version {version}"
-    store = ok("store", detail)
+    store = ok("store", f"{path} is intact and writable, schema version {version}")
     if path.stat().st_mode & OTHERS:
         store = warning("store", f"other users of this machine can read {path}", f"Run: chmod 600 {path}")
     return [store, await check_master_key(settings, in_use=True)]
