@@ -25,6 +25,7 @@ from tests.sdk.either_client import (
 
 from taproof import (
     AuthenticationFailed,
+    Client,
     ConnectionFailed,
     InvalidRequest,
     NotFound,
@@ -291,6 +292,21 @@ def test_a_list_whose_cursor_leads_nowhere_ends(client: EitherClient, server: Sc
     with pytest.raises(UnexpectedAnswer):
         client.list_audit_entries()
     assert len(server.received) == 2
+
+
+def test_pages_are_read_as_they_are_needed(server: ScriptedServer) -> None:
+    """Whoever needs the newest entry only does not fetch all of them."""
+    texts = dict.fromkeys(("id", "action", "actor", "via", "via_id", "address", "subject"), "")
+    entry = {**texts, "created_at": "2026-11-20T08:00:00Z", "details": {}}
+    server.replies = [reply(200, {"entries": [entry] * 2, "next_cursor": "c"}), reply(200, {"entries": [entry]})]
+    with Client(server.base_url, access_token=ACCESS_TOKEN) as client:
+        entries = client.list_audit_entries(page_size=2)
+        assert server.received == []
+        next(entries)
+        next(entries)
+        assert len(server.received) == 1
+        assert len(list(entries)) == 1
+        assert len(server.received) == 2
 
 
 @pytest.mark.parametrize("echo", ["header", "body"])

@@ -61,9 +61,8 @@ class RemoteService:
 
     def send(self, request: Request, receive: Receive | None = None) -> CallResult:
         """Send a request. `receive` is given the body of a successful response in pieces, for at most an hour."""
-        if receive is None:
-            return self.http.send(replace(request, seconds=_SECONDS))
-        return self.http.download(replace(request, seconds=_DOWNLOAD_SECONDS), receive)
+        seconds = _SECONDS if receive is None else _DOWNLOAD_SECONDS
+        return self.http.send(replace(request, seconds=seconds), receive)
 
     def ask(self, request: Request) -> dict[str, Any]:
         """Send a request, and return the JSON of the response. Any other response raises a TaproofApiError."""

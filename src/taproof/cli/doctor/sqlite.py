@@ -1,5 +1,6 @@
 """Check SQLite, the database file and its disk."""
 
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -107,14 +108,8 @@ def _read_version(connection: apsw.Connection) -> int | None:
 
 def _find_damage(connection: apsw.Connection) -> str:
     """Return the first finding of SQLite's quick check, "" if there is none or the check would take too long."""
-    steps = 0
-
-    def over_limit() -> bool:
-        nonlocal steps
-        steps += 1
-        return steps > _QUICK_CHECK_STEPS
-
-    connection.set_progress_handler(over_limit, 1_000_000)
+    steps = itertools.count(1)
+    connection.set_progress_handler(lambda: next(steps) > _QUICK_CHECK_STEPS, 1_000_000)
     try:
         finding = str(connection.execute("PRAGMA quick_check(1)").fetchall()[0][0])
     except apsw.InterruptError:
