@@ -4,7 +4,8 @@ import asyncio
 import functools
 import json
 import os
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from typer.testing import CliRunner, Result
 from taproof.cli.main import commands
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
+COMMAND = [sys.executable, "-m", "taproof"]
 Run = Callable[..., Result]
+RunJson = Callable[..., Any]
 
 # Typer builds all commands anew for each call, which takes longer than most commands.
 vars(typer.testing)["_get_command"] = functools.cache(get_command)
@@ -48,7 +51,7 @@ def run() -> Run:
 
 
 @pytest.fixture
-def run_json(run: Run) -> Callable[..., Any]:
+def run_json(run: Run) -> RunJson:
     """Run a command that must succeed, with --json, and return its answer."""
 
     def run_json(*arguments: str) -> Any:
@@ -96,9 +99,3 @@ async def bot_api() -> Any:
     async with TestServer(application) as server:
         api.url = str(server.make_url("")).rstrip("/")
         yield api
-
-
-@pytest.fixture
-def until_answered() -> Callable[[Callable[[], Result]], Awaitable[Result]]:
-    """Run a command beside the test's own servers."""
-    return asyncio.to_thread

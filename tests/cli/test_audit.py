@@ -1,13 +1,7 @@
 """`taproof audit`: what an audit log says, on a real SQLite file."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from typer.testing import Result
-
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
+from tests.cli.conftest import Run, RunJson
 
 
 def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> None:

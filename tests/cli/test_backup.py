@@ -10,19 +10,14 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
+from tests.cli.conftest import COMMAND, Run, RunJson
 from tests.waiting import wait_until
-from typer.testing import Result
 
 from taproof.core.encryption import new_master_key
 from taproof.core.entropy import system_entropy
-
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "taproof"]
 
 
 @pytest.fixture

@@ -6,18 +6,12 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import Result
+from tests.cli.conftest import COMMAND, Run, RunJson
 
 from taproof.core.identifiers import is_key, is_project_id
-
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "taproof"]
 
 
 def test_a_new_developer_gets_one_access_token_once(run: Run, run_json: RunJson) -> None:

@@ -2,16 +2,13 @@
 
 import errno
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
+from tests.cli.conftest import Run
 
 from taproof.cli.credentials import Credential, Credentials, CredentialsUnusable
-
-Run = Callable[..., Result]
 
 
 def test_several_services(run: Run, tmp_path: Path) -> None:

@@ -6,15 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import COMMAND, Run, RunJson
 from tests.postgres_server import fresh_database
 from tests.whole_sign_in import WholeSignIn
-from typer.testing import Result
 
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
@@ -22,9 +21,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import open_storage
 
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "taproof"]
 OLD = ("--database", "sqlite:///taproof.db")
 NEW = ("--database", "sqlite:///new.db")
 

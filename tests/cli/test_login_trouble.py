@@ -2,20 +2,19 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
+from tests.cli.conftest import Run
 
 from taproof.cli.credentials import Credential, Credentials
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_key
 
-Run = Callable[..., Result]
 _TOKEN = new_key("tap", system_entropy)
 
 

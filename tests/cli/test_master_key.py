@@ -2,12 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from tests.cli.conftest import Run, RunJson
 from tests.docs.blocks import block_of
 from tests.postgres_server import fresh_database
 from typer.testing import Result
@@ -19,8 +20,6 @@ from taproof.runtime.key_file import held_key_file, read_master_keys, write_mast
 from taproof.service import reencryption
 from taproof.storage.queries.encrypted_values import EncryptedKind
 
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
 PAGE = "how-to/rotate-the-master-key.md"
 KEY_FILE = Path("taproof.db.key")
 OLD, NEW, OTHER = (new_master_key(system_entropy) for _ in range(3))

@@ -6,22 +6,18 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.cli.conftest import Run, RunJson
 from tests.cli.listening import SECRET, SESSION_TOKEN, Listen, event, milliseconds, signed
-from typer.testing import Result
 
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.storage.sqlite.store import SqliteStorage
 
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -6,23 +6,20 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import pytest
+from tests.cli.conftest import Run, RunJson
 from tests.cli.listening import SECRET, Listen, event, signed
 from tests.e2e.conftest import Service, launch
-from typer.testing import Result
 
 from taproof import verify_webhook
 from taproof.contract.delivery import EventType
 from taproof.core.example_events import EXAMPLE_MESSENGER_ID
-
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
 
 
 class Application:

@@ -14,7 +14,6 @@ from taproof.core.errors import StoreUnavailable
 from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.connection_errors import sentence_about
 
-_PATIENCE: Final = 5.0
 _OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 """Errors that are shown with the server's own message and the address."""
 _ASK: Final = """
@@ -51,32 +50,33 @@ class DatabaseServer:
     """The number of connected standbys."""
 
 
-async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
-    """Inspect the server and the database.
+async def ask_server(database_url: str, clock: Clock, patience: float = 5.0) -> DatabaseServer:
+    """Inspect the server and the database; each step may take `patience` seconds.
 
     Raises:
         StoreUnavailable: it cannot be reached; the sentence says why and names the address without the password.
     """
     try:
-        connection = await connect(database_url, timeout=_PATIENCE)
+        connection = await connect(database_url, timeout=patience)
         try:
             # Behind PgBouncer in transaction mode, related queries must be one transaction.
             async with connection.transaction(readonly=True):
                 asked = clock()
-                found = dict(await connection.fetchrow(_ASK, timeout=_PATIENCE))
+                found = dict(await connection.fetchrow(_ASK, timeout=patience))
                 skew = (asked + clock()) // 2 - found.pop("now")
                 is_ours, is_empty = found.pop("is_ours"), found.pop("is_empty")
                 schema_version = 0 if is_empty else None
                 if is_ours:
-                    schema_version = await connection.fetchval(_VERSION, timeout=_PATIENCE)
+                    schema_version = await connection.fetchval(_VERSION, timeout=patience)
         finally:
-            await connection.close(timeout=_PATIENCE)
+            await connection.close(timeout=patience)
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as error:
         if not isinstance(error, _OWN_WORDS) and (sentence := sentence_about(error, database_url)):
             raise StoreUnavailable(sentence) from None
+        reason = f"no response within {patience:.0f} s" if isinstance(error, TimeoutError) else _reason(error)
         raise StoreUnavailable(
-            f"The database {shown_database(database_url)} cannot be reached: {_reason(error)}. Check "
-            "TAPROOF_DATABASE_URL, that the server is running, and that it accepts this user."
+            f"The database {shown_database(database_url)} cannot be reached: {reason}. Check TAPROOF_DATABASE_URL, "
+            "that the server is running, and that it accepts this user."
         ) from None
     return DatabaseServer(**found, skew=skew, schema_version=schema_version)
 
@@ -85,8 +85,6 @@ def _reason(error: Exception) -> str:
     """Return the reason of an error, without any part of the address."""
     if isinstance(error, asyncpg.PostgresError):
         return str(error).splitlines()[0].rstrip(".")
-    if isinstance(error, TimeoutError):
-        return f"no response within {_PATIENCE:.0f} s"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     # The error's text may quote the whole address.
