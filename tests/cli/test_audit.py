@@ -1,6 +1,5 @@
 """`taproof audit`: what an audit log says, on a real SQLite file."""
 
-import pytest
 from tests.cli.conftest import Run, RunJson
 
 
@@ -46,41 +45,3 @@ def test_an_entry_is_one_line_for_people_and_pipes(run: Run, run_json: RunJson) 
     assert subject.startswith("tok_")
     assert details.startswith('name="Zoë CI", preview="tap_')
     assert details.endswith('expires_at=null, scopes=["read", "write", "tokens"]')
-
-
-def test_the_newest_come_first_up_to_the_limit(run_json: RunJson) -> None:
-    """The cursor continues the list."""
-    run_json("developers", "add", "ada@example.com")
-    entries = run_json("audit", "--limit", "200")["entries"]
-    newest = run_json("audit", "--limit", "1")
-    assert newest["entries"] == entries[:1]
-    assert run_json("audit", "--cursor", newest["next_cursor"])["entries"] == entries[1:]
-
-
-def test_one_developers_log_is_shown(run_json: RunJson) -> None:
-    """Nothing of another's is in it."""
-    run_json("developers", "add", "ada@example.com")
-    run_json("developers", "add", "bob@example.com")
-    run_json("projects", "create", "--developer", "bob@example.com", "Canary")
-    project_id = run_json("projects", "list", "--developer", "bob@example.com")["projects"][0]["id"]
-    assert "Canary" not in repr(run_json("audit", "--developer", "ada@example.com"))
-    assert "Canary" in repr(run_json("audit", "--project", project_id))
-    assert "Canary" in repr(run_json("audit", "--developer", "BOB@example.com"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (["--developer", "nobody@example.com"], 1, "taproof developers add"),
-        (["--limit", "0"], 2, "--limit must be a whole number from 1 to 200."),
-        (["--limit", "x"], 2, "--limit must be a whole number from 1 to 200."),
-        (["--database", "sqlite:///none.db"], 1, "There is no Taproof database"),
-    ],
-)
-def test_a_mistake_gets_one_sentence(run: Run, run_json: RunJson, arguments: list[str], code: int, says: str) -> None:
-    """On stderr, and nothing on stdout."""
-    run_json("developers", "add", "ada@example.com")
-    result = run("audit", *arguments)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert says in result.stderr
-    assert result.stderr.count("\n") == 1

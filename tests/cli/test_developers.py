@@ -1,7 +1,5 @@
 """`taproof developers invite`: one-time links, printed once."""
 
-from pathlib import Path
-
 import pytest
 from tests.cli.conftest import Run, RunJson
 
@@ -16,18 +14,6 @@ _ELSEWHERE = (
 @pytest.fixture(autouse=True)
 def _database(run: Run) -> None:
     assert run("migrate").exit_code == 0
-
-
-def test_no_database_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a directory without a database, as after a slip, the command refuses: nobody could use its link."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    for options in ([], ["--sandbox"]):
-        refused = run("developers", "invite", "ada@example.com", *options)
-        assert refused.exit_code == 1
-        assert refused.stderr.startswith("There is no Taproof database at ")
-    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_link_says_where_it_leads(run: Run) -> None:

@@ -81,11 +81,11 @@ def test_a_database_is_made_by_migrate_only(run_here: Run, database: str) -> Non
 def test_secrets_need_the_key_that_all_nodes_share(run_here: Run) -> None:
     """No key file is made for PostgreSQL: without the key a command says how to make one; another key is refused."""
     assert run_here("developers", "add", "ada@example.com").exit_code == 0
-    missing = run_here("projects", "create", "--developer", "ada@example.com", "Shop", TAPROOF_MASTER_KEY="")
+    missing = run_here("projects", "create", "Shop", TAPROOF_MASTER_KEY="")
     assert missing.exit_code == 1
     assert "openssl rand -base64 32" in missing.stderr
-    assert run_here("projects", "create", "--developer", "ada@example.com", "Shop").exit_code == 0
-    wrong = run_here("projects", "list", "--developer", "ada@example.com", TAPROOF_MASTER_KEY=OTHER_KEY)
+    assert run_here("projects", "create", "Shop").exit_code == 0
+    wrong = run_here("projects", "list", TAPROOF_MASTER_KEY=OTHER_KEY)
     assert "does not belong to this database" in wrong.stderr
 
 
