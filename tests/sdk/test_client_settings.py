@@ -2,11 +2,9 @@
 
 import ssl
 import threading
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -207,7 +205,7 @@ def https_server(directory: Path, address: str, name: str = "localhost") -> Iter
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tls_is_verified(kind: str, tmp_path: Path) -> None:
-    """An authority that nobody knows is refused, and at once; `ca_file` names one to trust."""
+    """An unknown authority is refused at once; `ca_file` names one to trust, but not for another host name."""
     clock = HandClock()
     with https_server(tmp_path, "127.0.0.1") as (port, ca_file):
         base_url = f"https://127.0.0.1:{port}"
@@ -219,11 +217,6 @@ def test_tls_is_verified(kind: str, tmp_path: Path) -> None:
         assert friend.list_access_tokens() == []
         stranger.shut()
         friend.shut()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_name_in_the_certificate_counts(kind: str, tmp_path: Path) -> None:
-    """A certificate for another name is refused, though its authority is trusted."""
     with https_server(tmp_path, "127.0.0.2") as (port, ca_file):
         client = EitherClient(kind, f"https://127.0.0.2:{port}", access_token=TOKEN, ca_file=str(ca_file))
         with pytest.raises(ConnectionFailed, match="certificate"):
@@ -262,13 +255,9 @@ def test_the_code_challenge_is_that_of_rfc_7636() -> None:
 
 
 def test_verifiers_are_new_each_time() -> None:
-    """A verifier is 43 characters of 256 random bits, and its challenge is the S256 of it."""
+    """A verifier is 43 characters of 256 random bits."""
     made = {new_code_verifier() for _ in range(100)}
-    assert len(made) == 100
-    for verifier in made:
-        assert len(verifier) == 43
-        digest = urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
-        assert code_challenge(verifier) == digest
+    assert (len(made), {len(verifier) for verifier in made}) == (100, {43})
 
 
 @pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "a" * 42 + "+", "a" * 43 + "\n", "é" * 43, None, b"a" * 43])
