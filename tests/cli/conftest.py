@@ -13,13 +13,15 @@ import pytest
 import typer.testing
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.cli.listening import listen  # noqa: F401 — a fixture.
+from tests.cli.impostor import impostor
+from tests.cli.listening import listen
 from tests.cli.output_schema import validate
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands
 
+__all__ = ["impostor", "listen"]  # The fixtures.
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 COMMAND = [sys.executable, "-m", "taproof"]
 Run = Callable[..., Result]

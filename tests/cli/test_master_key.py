@@ -246,16 +246,6 @@ def test_reseal_leaves_a_key_file_to_rotate(run: Run, project: Any) -> None:
     assert "taproof master-key rotate" in result.stderr
 
 
-@pytest.mark.parametrize("bad", ["not a key", ""])
-def test_several_keys_are_checked_each(run: Run, bad: str) -> None:
-    """One that is mistyped or empty is refused at the start, without repeating any of them."""
-    result = run("doctor", TAPROOF_MASTER_KEY=f"{OLD},{bad}")
-    assert result.exit_code == 1
-    assert "TAPROOF_MASTER_KEY" in result.stdout
-    assert "commas" in result.stdout
-    assert OLD not in result.output
-
-
 # ---- the page about it
 
 

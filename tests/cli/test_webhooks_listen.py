@@ -125,11 +125,9 @@ def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> No
         (body, signed(body, seconds=-400), "valid", "too_old", "too long ago"),
         (body, signed(body, seconds=400), "valid", "from_future", "in the future"),
         (body, {}, "missing", "missing", "not signed"),
-        (body, fits | {"webhook-signature": ""}, "valid", "malformed", "webhook-signature is missing"),
         (body, fits | {"webhook-timestamp": "soon"}, "valid", "malformed", "webhook-timestamp"),
         (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature matches no given secret"),
         (b"[]", signed(b"[]"), "malformed", "malformed", "JSON object"),
-        (b"", signed(b""), "malformed", "malformed", "not an event"),
     ]
     reasons = []
     for sent, headers, _, _, _ in cases:
@@ -351,11 +349,7 @@ def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
         (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--secret-file", "secret"], 2, "either --project"),
         (["--project", "shop"], 2, "--project must be proj_ followed by 16 to 40 letters and digits."),
         (["--project", "proj_aaaaaaaaaaaaaaaaaaaa"], 1, "no such project"),
-        (
-            ["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"],
-            1,
-            "Run this command in the directory in which",
-        ),
+        (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"], 1, "Run this command in the directory"),
         (["--secret-file", "nowhere"], 1, "nowhere cannot be read: No such file or directory."),
         (["--secret-file", "key"], 1, "secret key (sk_…)"),
         (["--secret-file", "words"], 1, "words must contain only webhook secrets, one per line"),
