@@ -11,9 +11,9 @@ import typer
 
 from taproof.cli.command import STORE, AsJson, Given, command, load, require_database
 from taproof.cli.export_import import (
+    FileInTheWay,
     FileUnwritable,
     MasterKeyNeeded,
-    file_in_the_way,
     given_encryptor,
     publish,
     show_progress,
@@ -136,7 +136,7 @@ def _back_up(path: Path, file: Path, *, replace: bool) -> "Content":
     if any(file.resolve() == each.resolve() or _is_same(file, each) for each in own):
         raise FileUnwritable(f"{file} belongs to the database itself. Choose another name for the backup.")
     if os.path.lexists(file) and not replace:
-        raise file_in_the_way(file)
+        raise FileInTheWay(file)
     draft = _draft(file)
     try:
         with (

@@ -93,12 +93,7 @@ def run(settings: Settings, sibling: Sibling | None = None) -> None:
 async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
     """Run the service until SIGTERM or SIGINT, then finish the work in progress.
 
-    Args:
-        settings: the settings; `listener.check_listening` has checked them.
-        sibling: set if this is one of several processes; if None, the start screen is printed.
-
-    Raises:
-        TaproofError: the operator must fix something first; the sentence says what.
+    `listener.check_listening` has checked the settings. The only process of a service prints the start screen.
     """
     raise_file_limit()
     stopping = asyncio.Event()
@@ -116,7 +111,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
-        apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
+        apps |= mini_app_apps(services, sandbox.messenger.init_data_key if sandbox else telegram_key(settings))
         token = sandbox.bot_token if sandbox else settings.service_bot_token
         messenger = connect_messenger(settings, services, token) if settings.needs_bot else None
         if messenger is not None:

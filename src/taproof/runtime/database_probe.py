@@ -51,11 +51,7 @@ class DatabaseServer:
 
 
 async def ask_server(database_url: str, clock: Clock, patience: float = 5.0) -> DatabaseServer:
-    """Inspect the server and the database; each step may take `patience` seconds.
-
-    Raises:
-        StoreUnavailable: it cannot be reached; the sentence says why and names the address without the password.
-    """
+    """Inspect the server and the database; each step may take `patience` seconds. No error shows the password."""
     try:
         connection = await connect(database_url, timeout=patience)
         try:

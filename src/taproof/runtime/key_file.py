@@ -124,11 +124,7 @@ def read_master_keys(path: Path) -> list[str]:
 
 
 def write_master_keys(path: Path, keys: Sequence[str]) -> None:
-    """Replace the file and keep its owner. The caller must hold `held_key_file`.
-
-    Raises:
-        MasterKeyUnwritable: nothing was changed; the sentence says why.
-    """
+    """Replace the file and keep its owner; if that fails, nothing is changed. The caller must hold `held_key_file`."""
     with _sentences(path):
         replace_private(path, keys, path.stat())
 

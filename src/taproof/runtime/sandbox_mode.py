@@ -27,8 +27,6 @@ class RunningSandbox:
     messenger: Sandbox
     bot_id: int
     bot_token: str
-    init_data_key: bytes
-    """The public key with which the sandbox messenger signs the data of Mini Apps."""
     seed: Seed
     apps: Mapping[str, ASGIApp]
     link_base: str
@@ -73,7 +71,6 @@ async def start_sandbox(settings: Settings, services: Services) -> RunningSandbo
         messenger=messenger,
         bot_id=number,
         bot_token=token,
-        init_data_key=messenger.init_data_key,
         seed=seeded,
         apps=apps,
         link_base=settings.messenger_link_base or f"{settings.base_url}/sandbox/phone",

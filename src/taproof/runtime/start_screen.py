@@ -24,11 +24,8 @@ _VERSION: Final = version("taproof")
 def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None, *, link_known: bool) -> None:
     """Print the start screen to stdout.
 
-    Args:
-        settings: the settings of the service.
-        seed: the initial data of the sandbox.
-        invitation: the code of an invitation, for the first developer or, in the sandbox, the existing one.
-        link_known: whether sign-ins can already be started.
+    `seed` is the initial data of the sandbox, and `invitation` the code of an invitation for the first developer or, in
+    the sandbox, the existing one. `link_known` is whether sign-ins can already be started.
     """
     base = settings.base_url
     first = [] if invitation is None or not settings.serves_api else _invitation(base, invitation, seed)

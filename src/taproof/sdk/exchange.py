@@ -47,11 +47,7 @@ class Request:
         return headers if self.body is None else headers | {"Content-Type": "application/json"}
 
     def content(self) -> bytes | None:
-        """Return the body as JSON.
-
-        Raises:
-            TypeError, ValueError: a value cannot be written as JSON.
-        """
+        """Return the body as JSON."""
         return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
 
 

@@ -25,9 +25,6 @@ def ask(service: Service, request: Request, *, held: float = 0.0) -> Call[dict[s
     """Send a request, retry it while that is safe, and return the JSON object from the response.
 
     The service may hold the request for `held` seconds, in addition to the client's timeout.
-
-    Raises:
-        TaproofApiError: the request failed, or no valid response arrived in time.
     """
     deadline = service.monotonic() + service.timeout + held
     # A read that hangs is abandoned early enough to be retried.
