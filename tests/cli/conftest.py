@@ -64,6 +64,13 @@ def run_json(run: Run) -> RunJson:
     return run_json
 
 
+@pytest.fixture
+def project(run_json: RunJson) -> Any:
+    """The only project of the only developer in taproof.db; the key in taproof.db.key encrypts its secrets."""
+    run_json("developers", "add", "ada@example.com")
+    return run_json("projects", "create", "Shop 🛒")
+
+
 class BotApi:
     """A Bot API server over real HTTP with just what the doctor asks for."""
 

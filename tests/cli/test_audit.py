@@ -6,12 +6,10 @@ from tests.cli.conftest import Run, RunJson
 def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> None:
     """Newest first, as the command line's doing, with the fields of `GET /api/v1/dev/audit`; reading adds nothing."""
     ada = run_json("developers", "add", "ada@example.com")
-    project = run_json(
-        "projects", "create", "--developer", "ada@example.com", "Shop", "--webhook-url", "https://a.example/canary"
-    )
-    created = run_json("tokens", "create", "--developer", "ada@example.com", "--name", "CI")
-    run_json("tokens", "revoke", "--developer", "ada@example.com", created["id"], "--yes")
-    run_json("projects", "list", "--developer", "ada@example.com")
+    project = run_json("projects", "create", "Shop", "--webhook-url", "https://a.example/canary")
+    created = run_json("tokens", "create", "--name", "CI")
+    run_json("tokens", "revoke", created["id"], "--yes")
+    run_json("projects", "list")
     entries = run_json("audit")["entries"]
     assert [(each["action"], each["subject"]) for each in entries[:3]] == [
         ("access_token.revoked", created["id"]),
@@ -36,7 +34,7 @@ def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> No
 def test_an_entry_is_one_line_for_people_and_pipes(run: Run, run_json: RunJson) -> None:
     """Under the names of the columns; a name cannot turn the line around."""
     run_json("developers", "add", "ada@example.com")
-    run_json("tokens", "create", "--developer", "ada@example.com", "--name", "Zoë \u202eCI")
+    run_json("tokens", "create", "--name", "Zoë \u202eCI")
     columns, *rows = (line.split("\t") for line in run("audit", "--limit", "1").stdout.splitlines())
     assert columns == ["time", "who", "via", "address", "what", "subject", "details"]
     [[time, who, via, address, what, subject, details]] = rows

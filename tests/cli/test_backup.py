@@ -21,10 +21,7 @@ from taproof.core.entropy import system_entropy
 
 
 @pytest.fixture
-def database(run_json: RunJson) -> Path:
-    """A database with a developer and a project, whose secrets are encrypted under the key in taproof.db.key."""
-    run_json("developers", "add", "ada@example.com")
-    run_json("projects", "create", "Shop")
+def database(project: object) -> Path:  # The project is in it.
     return Path("taproof.db")
 
 
@@ -65,7 +62,7 @@ def test_a_backup_is_restored(run: Run, run_json: RunJson, database: Path) -> No
         file.unlink(missing_ok=True)
     assert run_json("restore", "copy.db")["under_other_keys"] == 0
     assert database.stat().st_mode & 0o777 == 0o600
-    assert [each["name"] for each in run_json("projects", "list")["projects"]] == ["Shop"]
+    assert [each["name"] for each in run_json("projects", "list")["projects"]] == ["Shop 🛒"]
 
 
 def test_a_backup_is_one_moment_of_a_database_in_use(run_json: RunJson, database: Path) -> None:

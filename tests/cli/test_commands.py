@@ -23,11 +23,11 @@ def test_a_new_developer_gets_one_access_token_once(run: Run, run_json: RunJson)
     listed = run_json("developers", "list")
     shown = {name: added[name] for name in ("id", "email", "created_at", "plan")}
     assert listed == {"developers": [shown | {"is_owner": True, "messenger_id": None, "messenger_name": ""}]}
-    (token,) = run_json("tokens", "list", "--developer", "ada@example.com")["tokens"]
+    (token,) = run_json("tokens", "list")["tokens"]
     assert token["name"] == "command line"
     assert added["access_token"] not in json.dumps([listed, token])
     assert run("developers", "add", "ada@example.com").exit_code == 1
-    assert len(run_json("tokens", "list", "--developer", "ada@example.com")["tokens"]) == 1
+    assert len(run_json("tokens", "list")["tokens"]) == 1
 
 
 def test_the_first_developer_is_the_owner(run: Run, run_json: RunJson) -> None:
@@ -57,21 +57,20 @@ def test_tokens_are_made_listed_and_revoked(run: Run, run_json: RunJson) -> None
     assert [token["name"] for token in run_json("tokens", "list", *ada)["tokens"]] == ["command line"]
 
 
+@pytest.mark.usefixtures("project")
 def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Run, run_json: RunJson) -> None:
     """The first project makes the key file, mode 0600; another key is refused with a sentence that says so."""
-    run_json("developers", "add", "ada@example.com")
-    run_json("projects", "create", "--developer", "ada@example.com", "Shop")
     key = tmp_path / "taproof.db.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "taproof.db").stat().st_mode & 0o777 == 0o600
     before = key.read_text()
-    run_json("projects", "create", "--developer", "ada@example.com", "Other")
+    run_json("projects", "create", "Other")
     assert key.read_text() == before
-    wrong = run("projects", "list", "--developer", "ada@example.com", TAPROOF_MASTER_KEY="A" * 43 + "=")
+    wrong = run("projects", "list", TAPROOF_MASTER_KEY="A" * 43 + "=")
     assert wrong.exit_code == 1
     assert "does not belong to this database" in wrong.stderr
     key.unlink()
-    assert "is missing" in run("projects", "list", "--developer", "ada@example.com").stderr
+    assert "is missing" in run("projects", "list").stderr
     assert not key.exists()
 
 
@@ -135,10 +134,8 @@ def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_jso
     assert (tmp_path / "taproof-sandbox.db").exists()
     assert not (tmp_path / "taproof.db").exists()
     webhook = ["--webhook-url", "http://127.0.0.1:9/hook"]
-    assert run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox", *webhook)[
-        "webhook_url"
-    ]
-    mixed = run("projects", "list", "--developer", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
+    assert run_json("projects", "create", "Shop", "--sandbox", *webhook)["webhook_url"]
+    mixed = run("projects", "list", "--database", "sqlite:///taproof-sandbox.db")
     assert mixed.exit_code == 1
     assert "created in sandbox mode" in mixed.stderr
 
@@ -271,7 +268,7 @@ def test_a_narrow_character_set_costs_no_secret() -> None:
     """A terminal that cannot show a name still gets the token, which comes only once."""
     environment = {"PYTHONIOENCODING": "ascii", "TAPROOF_DATABASE_URL": "sqlite:///here.db"}
     assert _start("developers", "add", "ada@example.com", **environment).returncode == 0
-    created = _start("projects", "create", "--developer", "ada@example.com", "Лавка", **environment)
+    created = _start("projects", "create", "Лавка", **environment)
     assert created.returncode == 0
     assert "sk_" in created.stdout
 
@@ -282,8 +279,8 @@ def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
     project = "[red]Shop[/red] " + "x" * 80
     for command in (
         ("developers", "add", "ada@example.com"),
-        ("projects", "create", "--developer", "ada@example.com", project),
-        ("projects", "list", "--developer", "ada@example.com"),
+        ("projects", "create", project),
+        ("projects", "list"),
     ):
         piped = _start(*command, **environment)
         assert piped.returncode == 0, (command, piped.returncode, piped.stderr)
@@ -292,7 +289,7 @@ def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
     assert row.split("\t")[1] == project
     ours, theirs = pty.openpty()
     subprocess.run(
-        [*COMMAND, "projects", "list", "--developer", "ada@example.com"],
+        [*COMMAND, "projects", "list"],
         stdout=theirs,
         timeout=60,
         check=True,

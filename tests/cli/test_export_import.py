@@ -26,11 +26,8 @@ NEW = ("--database", "sqlite:///new.db")
 
 
 @pytest.fixture
-def project_id(run_json: RunJson) -> str:
-    """A project in taproof.db, whose secrets are encrypted under the key in taproof.db.key."""
-    run_json("developers", "add", "ada@example.com")
-    found: str = run_json("projects", "create", "Shop 🛒")["id"]
-    return found
+def project_id(project: Any) -> str:
+    return str(project["id"])
 
 
 async def with_signin(database_url: str, key: str, work: Callable[[WholeSignIn], Any]) -> Any:

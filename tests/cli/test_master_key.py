@@ -30,13 +30,6 @@ def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_rotation, "SETTLE_SECONDS", 0.0)
 
 
-@pytest.fixture
-def project(run_json: RunJson) -> Any:
-    """A project in taproof.db, whose secret is encrypted under the key in taproof.db.key."""
-    run_json("developers", "add", "ada@example.com")
-    return run_json("projects", "create", "Shop")
-
-
 def encrypted_secret(project: Any, database: str = "taproof.db") -> bytes:
     connection = apsw.Connection(database)
     try:

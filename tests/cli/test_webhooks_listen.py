@@ -214,7 +214,7 @@ def test_hostile_bytes_never_reach_the_terminal(listen: Listen) -> None:
 def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_json: RunJson, listen: Listen) -> None:
     """--project reads the store at each event: both secrets count while they overlap, then the next one alone."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
-    project = run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox")
+    project = run_json("projects", "create", "Shop", "--sandbox")
     developer = run_json("developers", "list", "--sandbox")["developers"][0]["id"]
     current, following = project["webhook_secret"], new_webhook_secret(system_entropy)
     listener = listen("--project", project["id"], "--sandbox", "--json")
@@ -288,7 +288,7 @@ def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
     Where the service is, nobody has told this program: that is for the shell to fill in.
     """
     run_json("developers", "add", "ada@example.com", "--sandbox")
-    project = run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox")["id"]
+    project = run_json("projects", "create", "Shop", "--sandbox")["id"]
     listener = listen("--project", project, "--sandbox")
     assert listener.stop(signal.SIGTERM) == []
     path = f"$TAPROOF_BASE_URL/api/v1/dev/projects/{project}"
@@ -298,11 +298,9 @@ def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
     assert "public https://" in listener.err
 
 
-def test_a_real_service_is_not_told_to_send_to_loopback(run_json: RunJson, listen: Listen) -> None:
+def test_a_real_service_is_not_told_to_send_to_loopback(project: dict[str, str], listen: Listen) -> None:
     """It would refuse the address: the call that is shown has a place for that of a tunnel."""
-    run_json("developers", "add", "ada@example.com")
-    project = run_json("projects", "create", "--developer", "ada@example.com", "Shop")["id"]
-    listener = listen("--project", project)
+    listener = listen("--project", project["id"])
     listener.stop()
     assert '"webhook_url": "https://YOUR-TUNNEL/"' in listener.err
 
