@@ -13,9 +13,9 @@ import pytest
 import typer.testing
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.cli.impostor import impostor
 from tests.cli.listening import listen
 from tests.cli.output_schema import validate
+from tests.impostor import impostor
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.impostor import Impostor
+from tests.impostor import Impostor
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
-from tests.cli.impostor import Impostor
+from tests.impostor import Impostor
 
 from taproof.cli.credentials import Credential, Credentials
 from taproof.core.entropy import system_entropy
@@ -99,7 +99,7 @@ def test_what_is_no_service_gets_one_printable_sentence(
     assert result.stderr[:-1].isprintable()
     assert result.stderr.startswith(impostor.url)
     assert result.stdout == ""
-    assert [path for path, _, _ in impostor.received] == ["/api/v1/login"]
+    assert impostor.lines == ["POST /api/v1/login"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any, get_args
 import httpx
 import pytest
 from tests.cli.conftest import Run, RunJson
-from tests.cli.impostor import Impostor
 from tests.cli.listening import SECRET, Listen, event, signed
 from tests.e2e.conftest import Service, launch
+from tests.impostor import Impostor
 
 from taproof import verify_webhook
 from taproof.contract.delivery import EventType
@@ -55,8 +55,8 @@ def test_a_valid_event_is_forwarded_as_it_came(listen: Listen, application: Impo
     assert listener.post(body, forged)[0] == 401
     lines = listener.stop_json()
     assert len(application.received) == 6
-    for path, got, sent in application.received:
-        assert (path, sent) == ("/hooks?a=%2F", body)
+    for line, got, sent in application.received:
+        assert (line, sent) == ("POST /hooks?a=%2F", body)
         assert [value for name, value in got if name.lower() == "host"] == [hooks(application).split("/")[2]]
         own = {name.lower(): value for name, value in got if name.lower() not in {"host", "content-length"}}
         assert own == {"accept-encoding": "identity", **{name.lower(): value for name, value in headers.items()}}

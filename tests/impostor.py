@@ -4,12 +4,21 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 Answer = tuple[int, dict[str, str], bytes]
 """The status, the headers and the body."""
+
+
+class Call(NamedTuple):
+    """A request as it came."""
+
+    line: str
+    """The method and the path."""
+    headers: list[tuple[str, str]]
+    body: bytes
 
 
 @dataclass
@@ -19,12 +28,15 @@ class Impostor:
     server: ThreadingHTTPServer
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     default: Answer = (404, {}, b"")
-    received: list[tuple[str, list[tuple[str, str]], bytes]] = field(default_factory=list)
-    """The path, headers and body of each request."""
+    received: list[Call] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_port}"
+
+    @property
+    def lines(self) -> list[str]:
+        return [each.line for each in self.received]
 
     def answer(self, path: str) -> Answer:
         left = self.answers.get(path, [self.default])
@@ -40,7 +52,7 @@ def impostor() -> Iterator[Impostor]:
     class Handler(BaseHTTPRequestHandler):
         def handle_call(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            made.received.append((self.path, self.headers.items(), body))
+            made.received.append(Call(f"{self.command} {self.path}", self.headers.items(), body))
             status, headers, content = made.answer(self.path)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
