@@ -46,7 +46,7 @@ def sign_ins(client: EitherClient, service: Service, project_id: str, count: int
 
 def test_every_operation_has_its_method(service: Service) -> None:
     """Both clients have each operation of the developer API, under its name in the API reference, and no other."""
-    document = httpx.get(f"{service.base_url}/openapi.json").json()
+    document = httpx.get(f"{service.base_url}/openapi.json", timeout=60).json()
     operations = {
         operation["operationId"]
         for path, methods in document["paths"].items()
