@@ -4,7 +4,8 @@ import asyncio
 import functools
 import json
 import os
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,19 @@ import pytest
 import typer.testing
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.cli.listening import listen  # noqa: F401 — a fixture.
+from tests.cli.listening import listen
 from tests.cli.output_schema import validate
+from tests.impostor import impostor
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands
 
+__all__ = ["impostor", "listen"]  # The fixtures.
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
+COMMAND = [sys.executable, "-m", "taproof"]
 Run = Callable[..., Result]
+RunJson = Callable[..., Any]
 
 # Typer builds all commands anew for each call, which takes longer than most commands.
 vars(typer.testing)["_get_command"] = functools.cache(get_command)
@@ -48,7 +53,7 @@ def run() -> Run:
 
 
 @pytest.fixture
-def run_json(run: Run) -> Callable[..., Any]:
+def run_json(run: Run) -> RunJson:
     """Run a command that must succeed, with --json, and return its answer."""
 
     def run_json(*arguments: str) -> Any:
@@ -57,6 +62,13 @@ def run_json(run: Run) -> Callable[..., Any]:
         return json.loads(result.stdout)
 
     return run_json
+
+
+@pytest.fixture
+def project(run_json: RunJson) -> Any:
+    """The only project of the only developer in taproof.db; the key in taproof.db.key encrypts its secrets."""
+    run_json("developers", "add", "ada@example.com")
+    return run_json("projects", "create", "Shop 🛒")
 
 
 class BotApi:
@@ -96,9 +108,3 @@ async def bot_api() -> Any:
     async with TestServer(application) as server:
         api.url = str(server.make_url("")).rstrip("/")
         yield api
-
-
-@pytest.fixture
-def until_answered() -> Callable[[Callable[[], Result]], Awaitable[Result]]:
-    """Run a command beside the test's own servers."""
-    return asyncio.to_thread

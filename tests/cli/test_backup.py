@@ -10,26 +10,18 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
+from tests.cli.conftest import COMMAND, Run, RunJson
 from tests.waiting import wait_until
-from typer.testing import Result
 
 from taproof.core.encryption import new_master_key
 from taproof.core.entropy import system_entropy
 
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "taproof"]
-
 
 @pytest.fixture
-def database(run_json: RunJson) -> Path:
-    """A database with a developer and a project, whose secrets are encrypted under the key in taproof.db.key."""
-    run_json("developers", "add", "ada@example.com")
-    run_json("projects", "create", "--developer", "ada@example.com", "Shop")
+def database(project: object) -> Path:  # The project is in it.
     return Path("taproof.db")
 
 
@@ -70,9 +62,7 @@ def test_a_backup_is_restored(run: Run, run_json: RunJson, database: Path) -> No
         file.unlink(missing_ok=True)
     assert run_json("restore", "copy.db")["under_other_keys"] == 0
     assert database.stat().st_mode & 0o777 == 0o600
-    assert [each["name"] for each in run_json("projects", "list", "--developer", "ada@example.com")["projects"]] == [
-        "Shop"
-    ]
+    assert [each["name"] for each in run_json("projects", "list")["projects"]] == ["Shop 🛒"]
 
 
 def test_a_backup_is_one_moment_of_a_database_in_use(run_json: RunJson, database: Path) -> None:
@@ -215,7 +205,6 @@ def test_nothing_is_overwritten(run: Run, run_json: RunJson, database: Path) -> 
         assert "belongs to the database itself" in run("backup", own, "--force").stderr
     assert (database.read_bytes(), Path("taproof.db.key").read_bytes()) == before
     assert "cannot be written" in run("backup", "no/such/place.db").stderr
-    assert "There is no Taproof database" in run("backup", "b.db", "--database", "sqlite:///none.db").stderr
     database.unlink()
     Path("taproof.db-wal").write_bytes(b"the log of another database")
     assert "taproof.db-wal" in run("restore", "copy.db").stderr

@@ -5,17 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Run
 from typer.main import get_command
-from typer.testing import Result
 
 from taproof.cli.main import commands
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 import errno
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
+from tests.cli.conftest import Run
 
 from taproof.cli.credentials import Credential, Credentials, CredentialsUnusable
-
-Run = Callable[..., Result]
 
 
 def test_several_services(run: Run, tmp_path: Path) -> None:
@@ -46,28 +43,20 @@ def test_nobody_is_signed_in_yet(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["projects", "list"],
-        ["users", "export", "1001"],
-        ["users", "erase", "1001"],
-        ["webhooks", "listen", "--project", "proj_4KsdT0aQm2vXc81LpZwEyB"],
-        ["webhooks", "trigger", "webhook.test", "--project", "proj_4KsdT0aQm2vXc81LpZwEyB"],
-        [
-            "webhooks",
-            "trigger",
-            "webhook.test",
-            "--project",
-            "proj_4KsdT0aQm2vXc81LpZwEyB",
-            "--to",
-            "http://127.0.0.1:9/",
-        ],
+        "projects list",
+        "users export 1001",
+        "users erase 1001",
+        "webhooks listen --project proj_4KsdT0aQm2vXc81LpZwEyB",
+        "webhooks trigger webhook.test --project proj_4KsdT0aQm2vXc81LpZwEyB",
+        "webhooks trigger webhook.test --project proj_4KsdT0aQm2vXc81LpZwEyB --to http://127.0.0.1:9/",
     ],
 )
-def test_without_a_database_the_error_names_the_services(run: Run, tmp_path: Path, command: list[str]) -> None:
+def test_without_a_database_the_error_names_the_services(run: Run, tmp_path: Path, command: str) -> None:
     """On a laptop there is no database: the error says how to reach the services that the user is signed in to."""
     credentials = Credentials(tmp_path / "taproof" / "credentials.json")
 
     def error() -> str:
-        result = run(*command, XDG_CONFIG_HOME=str(tmp_path))
+        result = run(*command.split(), XDG_CONFIG_HOME=str(tmp_path))
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr.startswith("There is no Taproof database at ")
         return result.stderr

@@ -1,15 +1,10 @@
 """`taproof developers invite`: one-time links, printed once."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
-from typer.testing import Result
+from tests.cli.conftest import Run, RunJson
 
 from taproof.core.identifiers import is_key
 
-Run = Callable[..., Result]
 _ELSEWHERE = (
     "The link is for a service at http://127.0.0.1:8080. If your service has another address, set --base-url "
     "(TAPROOF_BASE_URL)."
@@ -19,18 +14,6 @@ _ELSEWHERE = (
 @pytest.fixture(autouse=True)
 def _database(run: Run) -> None:
     assert run("migrate").exit_code == 0
-
-
-def test_no_database_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a directory without a database, as after a slip, the command refuses: nobody could use its link."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    for options in ([], ["--sandbox"]):
-        refused = run("developers", "invite", "ada@example.com", *options)
-        assert refused.exit_code == 1
-        assert refused.stderr.startswith("There is no Taproof database at ")
-    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_link_says_where_it_leads(run: Run) -> None:
@@ -45,7 +28,7 @@ def test_a_link_says_where_it_leads(run: Run) -> None:
         assert "If yours is elsewhere" not in said.stdout
 
 
-def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_json: Callable[..., Any]) -> None:
+def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_json: RunJson) -> None:
     """On a line of its own, shown once; the code is never in a part of the address that is sent."""
     made = run_json("developers", "invite", "ada@example.com", "--plan", "pro", "--base-url", "https://signin.example")
     assert made.keys() == {"id", "email", "plan", "is_owner", "developer_id", "expires_at", "link"}
@@ -65,7 +48,7 @@ def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_jso
     assert run_json("developers", "list") == {"developers": []}
 
 
-def test_owners_and_those_who_are_there(run: Run, run_json: Callable[..., Any]) -> None:
+def test_owners_and_those_who_are_there(run: Run, run_json: RunJson) -> None:
     """Later developers are owners with --owner only; an existing one gets a link that replaces the account."""
     added = run_json("developers", "add", "ada@example.com")
     assert run_json("developers", "invite", "bob@example.com")["is_owner"] is False

@@ -2,14 +2,13 @@
 
 import json
 import shlex
-import threading
 import unicodedata
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.impostor import Impostor
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
@@ -38,39 +37,17 @@ Ask = Callable[..., Result]
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Iterator[Ask]:
+def ask(tmp_path: Path, impostor: Impostor) -> Ask:
     """Return a function that runs a command on a service which gives every call the same answer."""
-    body = b""
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815
-
-        def log_message(self, *_: Any) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    Credentials(tmp_path / "taproof" / "credentials.json").replace(url, Credential(TOKEN, "tok_a", "a@b.example"))
+    credentials = Credentials(tmp_path / "taproof" / "credentials.json")
+    credentials.replace(impostor.url, Credential(TOKEN, "tok_a", "a@b.example"))
 
     def ask(answer: object, *arguments: str) -> Result:
-        nonlocal body
-        body = json.dumps(answer).encode()
-        environment = {"XDG_CONFIG_HOME": str(tmp_path)}
-        return CliRunner().invoke(commands, [*arguments, "--service", url], env=environment, prog_name="taproof")
+        impostor.default = (200, {}, json.dumps(answer).encode())
+        command, environment = [*arguments, "--service", impostor.url], {"XDG_CONFIG_HOME": str(tmp_path)}
+        return CliRunner().invoke(commands, command, env=environment, prog_name="taproof")
 
-    yield ask
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    return ask
 
 
 def _remote_commands() -> Iterator[list[str]]:

@@ -104,7 +104,6 @@ def test_reading_prints_the_same(setup: Setup, subtests: pytest.Subtests) -> Non
     project_id = setup.place.project_id
     client = setup.json("remote", "clients", "create", project_id, "Wiki", "--redirect-uri", URI)["client_id"]
     setup.json("remote", "members", "invite", project_id)
-    setup.json("local", "sessions", "list")  # The last-used time of the token is from before the comparison.
     session_id = setup.json("remote", "sessions", "list")["sessions"][0]["id"]
     token_id = setup.json("local", "tokens", "list")["tokens"][0]["id"]
     for arguments in (
@@ -125,8 +124,9 @@ def test_reading_prints_the_same(setup: Setup, subtests: pytest.Subtests) -> Non
         ("audit", "--project", project_id),
     ):
         with subtests.test(" ".join(arguments)):
-            assert setup.json("local", *arguments) == setup.json("remote", *arguments)
-            local, remote = (setup.run(where, *arguments) for where in ("local", "remote"))
+            # First the service, which records when it last saw its token.
+            assert setup.json("remote", *arguments) == setup.json("local", *arguments)
+            remote, local = (setup.run(where, *arguments) for where in ("remote", "local"))
             assert (local.exit_code, local.stdout, local.stderr) == (0, remote.stdout, remote.stderr)
             assert local.stdout.count("\n") > 1
             assert "\u202e" not in local.stdout

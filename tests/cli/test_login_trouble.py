@@ -1,21 +1,17 @@
 """`taproof login` and `logout` with addresses that are none, and with services that lie or are in trouble."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
+from tests.cli.conftest import Run
+from tests.impostor import Impostor
 
 from taproof.cli.credentials import Credential, Credentials
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_key
 
-Run = Callable[..., Result]
 _TOKEN = new_key("tap", system_entropy)
 
 
@@ -48,46 +44,6 @@ def test_only_https_addresses_are_called(run: Run, tmp_path: Path, url: str) -> 
         assert result.exit_code == 1
         assert result.stderr.startswith("URL must be the https:// address")
     assert list(tmp_path.iterdir()) == []
-
-
-@dataclass
-class Impostor:
-    """An HTTP server on loopback that answers each path as told."""
-
-    url: str = ""
-    answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
-    calls: list[str] = field(default_factory=list)
-
-
-@pytest.fixture
-def impostor() -> Iterator[Impostor]:
-    impostor = Impostor()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            impostor.calls.append(self.path)
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            status, headers, body = impostor.answers.get(self.path, (404, {}, b""))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_DELETE = do_POST  # noqa: N815 — the name is http.server's.
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — likewise.
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    impostor.url = f"http://127.0.0.1:{server.server_port}"
-    yield impostor
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def started(**changed: Any) -> bytes:
@@ -136,14 +92,14 @@ def test_what_is_no_service_gets_one_printable_sentence(
     run: Run, tmp_path: Path, impostor: Impostor, status: int, body: bytes
 ) -> None:
     """Whatever answers: no traceback, no cursor moved, no link shown that could be more than one, nothing kept."""
-    impostor.answers["/api/v1/login"] = (status, {"Location": "http://203.0.113.7/"}, body)
+    impostor.default = (status, {"Location": "http://203.0.113.7/"}, body)
     result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
     assert result.stderr[:-1].isprintable()
     assert result.stderr.startswith(impostor.url)
     assert result.stdout == ""
-    assert impostor.calls == ["/api/v1/login"]
+    assert impostor.lines == ["POST /api/v1/login"]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +117,8 @@ def test_what_is_no_service_gets_one_printable_sentence(
 )
 def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impostor, answer: Any) -> None:
     """What a script will put into a header is exactly of the form of a token."""
-    impostor.answers["/api/v1/login"] = (200, {}, started())
-    impostor.answers["/api/v1/login/token"] = (200, {}, json.dumps(answer).encode())
+    impostor.answers["/api/v1/login"] = [(200, {}, started())]
+    impostor.answers["/api/v1/login/token"] = [(200, {}, json.dumps(answer).encode())]
     result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
     assert result.exit_code == 1
     assert not (tmp_path / ".config").exists()
@@ -172,19 +128,13 @@ def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Imp
     """A service that is away for a moment, is asked too often, or has no place for those who wait, is asked again."""
     token = new_key("tap", system_entropy)
     answer = {"access_token": token, "expires_in": 90 * 86_400, "token_id": "tok_1", "email": "ada@example.com"}
-    got = json.dumps(answer).encode()
-    turns = iter([
+    impostor.answers["/api/v1/login"] = [(200, {}, started())]
+    impostor.answers["/api/v1/login/token"] = [
         (503, {"X-Error-Code": "store_unavailable"}, b'{"error": "Away."}'),
         (400, {"X-Error-Code": "authorization_pending"}, b'{"error": "Pending."}'),
         (429, {"X-Error-Code": "rate_limited", "Retry-After": "1"}, b'{"error": "Too many requests."}'),
-        (200, {}, got),
-    ])  # fmt: skip
-
-    class Turns(dict[str, Any]):
-        def get(self, path: str, _default: Any = None) -> Any:
-            return (200, {}, started()) if path == "/api/v1/login" else next(turns)
-
-    impostor.answers = Turns()
+        (200, {}, json.dumps(answer).encode()),
+    ]
     result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
     assert result.exit_code == 0, result.stderr
     assert "is valid for 90 days" in result.stdout
@@ -197,7 +147,7 @@ def test_a_logout_that_did_not_reach_the_service_forgets_nothing(run: Run, tmp_p
     credential = Credential("tap_x", "tok_1", "ada@example.com")
     for status, code in ((500, "internal_error"), (404, "not_found"), (301, ""), (200, "")):
         credentials.replace(impostor.url, credential)
-        impostor.answers["/api/v1/dev/tokens/tok_1"] = (status, {"X-Error-Code": code}, b"")
+        impostor.answers["/api/v1/dev/tokens/tok_1"] = [(status, {"X-Error-Code": code}, b"")]
         result = run("logout", XDG_CONFIG_HOME=str(tmp_path))
         assert result.exit_code == 1
         assert "still signed in" in result.stderr

@@ -1,18 +1,15 @@
 """`taproof developers remove`: the end of an account, and of what belongs to it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from typer.testing import Result
+from tests.cli.conftest import Run, RunJson
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = "taproof developers remove ada@example.com --transfer-to grace@example.com --yes"
 """The command on the page how-to/teams.md."""
-Run = Callable[..., Result]
 
 
-def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
+def test_a_developer_is_removed(run: Run, run_json: RunJson) -> None:
     """Refused while projects would have no owner; then they pass to the named developer, or are deleted."""
     assert run("migrate").exit_code == 0
     for email in ("ada@example.com", "grace@example.com"):

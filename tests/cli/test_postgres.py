@@ -6,30 +6,29 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.cli.conftest import BOT_TOKEN, Run
 from tests.ports import free_port
 from tests.postgres_server import execute, fresh_database
 from typer.testing import Result
 
-from taproof.cli.doctor import postgres as postgres_checks
 from taproof.cli.doctor.examine import examine
 from taproof.cli.doctor.finding import Finding
+from taproof.cli.doctor.postgres import judge_server
 from taproof.config.settings import load_settings
 from taproof.core.clock import system_clock
-from taproof.runtime import database_probe
-from taproof.runtime.database_probe import DatabaseServer
+from taproof.core.errors import StoreUnavailable
+from taproof.runtime.database_probe import DatabaseServer, ask_server
 from taproof.runtime.store import open_encryptor, open_storage
 
-BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 KEY = base64.b64encode(bytes(range(32))).decode()
 OTHER_KEY = base64.b64encode(bytes(32)).decode()
 PASSWORD = "a-password-5c1b"
 NOBODY = f"postgresql://taproof:{PASSWORD}@127.0.0.1:1/taproof"
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -82,11 +81,11 @@ def test_a_database_is_made_by_migrate_only(run_here: Run, database: str) -> Non
 def test_secrets_need_the_key_that_all_nodes_share(run_here: Run) -> None:
     """No key file is made for PostgreSQL: without the key a command says how to make one; another key is refused."""
     assert run_here("developers", "add", "ada@example.com").exit_code == 0
-    missing = run_here("projects", "create", "--developer", "ada@example.com", "Shop", TAPROOF_MASTER_KEY="")
+    missing = run_here("projects", "create", "Shop", TAPROOF_MASTER_KEY="")
     assert missing.exit_code == 1
     assert "openssl rand -base64 32" in missing.stderr
-    assert run_here("projects", "create", "--developer", "ada@example.com", "Shop").exit_code == 0
-    wrong = run_here("projects", "list", "--developer", "ada@example.com", TAPROOF_MASTER_KEY=OTHER_KEY)
+    assert run_here("projects", "create", "Shop").exit_code == 0
+    wrong = run_here("projects", "list", TAPROOF_MASTER_KEY=OTHER_KEY)
     assert "does not belong to this database" in wrong.stderr
 
 
@@ -175,22 +174,12 @@ async def test_the_key_is_held_to_the_database(database: str) -> None:
     assert "openssl" in missing.advice
 
 
-async def test_a_server_that_is_away_is_a_problem() -> None:
-    """Nobody there: told, with what to check."""
-    found = await look("store", database_url=NOBODY)
-    assert found.status == "problem"
-    assert "TAPROOF_DATABASE_URL" in found.advice
-
-
-async def test_a_database_that_is_not_there_is_a_problem(database: str) -> None:
-    """The server's own words are told: no such database, no such user."""
-    found = await look("store", database_url=f"{database}_nope")
-    assert found.status == "problem"
-    assert "does not exist" in found.detail
-
-
-async def test_another_programs_tables_are_left_alone(database: str) -> None:
-    """A database with tables that are not Taproof's is a problem, not something to add to."""
+async def test_databases_that_cannot_be_used(database: str) -> None:
+    """Nobody there, no such database, and another program's tables are problems, each with what to check."""
+    away = await look("store", database_url=NOBODY)
+    assert (away.status, "TAPROOF_DATABASE_URL" in away.advice) == ("problem", True)
+    missing = await look("store", database_url=f"{database}_nope")
+    assert (missing.status, "does not exist" in missing.detail) == ("problem", True)
     execute(database, "CREATE TABLE theirs (x INTEGER)")
     found = await look("store", database_url=database)
     assert (found.status, "another program" in found.detail) == ("problem", True)
@@ -235,11 +224,9 @@ async def test_a_read_only_database_is_a_problem(database: str) -> None:
         ({"synchronous_commit": "local"}, "durability", "ok"),
     ],
 )
-async def test_what_is_found_is_judged(
-    changed: dict[str, Any], name: str, status: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_found_is_judged(changed: dict[str, Any], name: str, status: str) -> None:
     """An old server, another encoding, and clocks that differ; each with what to do."""
-    sound = {
+    sound: dict[str, Any] = {
         "version_number": 180_004,
         "version": "18.4",
         "encoding": "UTF8",
@@ -250,26 +237,20 @@ async def test_what_is_found_is_judged(
         "waits_for_standbys": False,
         "standbys": 0,
     }
-
-    async def ask(*_: object) -> DatabaseServer:
-        return DatabaseServer(**{**sound, **changed})
-
-    monkeypatch.setattr(postgres_checks, "ask_server", ask)
-    found = await look(name, database_url=NOBODY)
+    findings = judge_server(load_settings({"database_url": NOBODY}), DatabaseServer(**sound | changed))
+    (found,) = [each for each in findings if each.name == name]
     assert found.status == status
     assert bool(found.advice) is (status != "ok")
 
 
-async def test_a_silent_server_does_not_hang_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_does_not_hang_the_doctor() -> None:
     """A port that takes the connection and says nothing is given up on."""
-    monkeypatch.setattr(database_probe, "_PATIENCE", 0.2)
     connections: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    found = await look("store", database_url=f"postgresql://taproof:{PASSWORD}@127.0.0.1:{port}/taproof")
+    with pytest.raises(StoreUnavailable, match="no response"):
+        await ask_server(f"postgresql://taproof:{PASSWORD}@127.0.0.1:{port}/taproof", system_clock, patience=0.2)
     server.close()
     for connection in connections:
         connection.close()
         await connection.wait_closed()
-    assert found.status == "problem"
-    assert "no response" in found.detail

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Run
 from tests.cli.output_schema import validate
 from tests.faults.conftest import new_database
 from tests.faults.place import Place, make_place
 from tests.giving_bots import give_bot
-from typer.testing import Result
 
 from taproof.core.clock import DAY, MINUTE, SECOND, iso8601, system_clock
 from taproof.core.project_bots import ProjectBot
@@ -21,7 +21,6 @@ from taproof.runtime.store import open_storage
 from taproof.service.installation import BACKUP_MARK
 from taproof.storage.protocol import Storage
 
-Run = Callable[..., Result]
 WORK = ("bot 7000000000", "project bots", "housekeeping")
 
 

@@ -6,22 +6,18 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.cli.conftest import Run, RunJson
 from tests.cli.listening import SECRET, SESSION_TOKEN, Listen, event, milliseconds, signed
-from typer.testing import Result
 
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.storage.sqlite.store import SqliteStorage
 
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -129,11 +125,9 @@ def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> No
         (body, signed(body, seconds=-400), "valid", "too_old", "too long ago"),
         (body, signed(body, seconds=400), "valid", "from_future", "in the future"),
         (body, {}, "missing", "missing", "not signed"),
-        (body, fits | {"webhook-signature": ""}, "valid", "malformed", "webhook-signature is missing"),
         (body, fits | {"webhook-timestamp": "soon"}, "valid", "malformed", "webhook-timestamp"),
         (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature matches no given secret"),
         (b"[]", signed(b"[]"), "malformed", "malformed", "JSON object"),
-        (b"", signed(b""), "malformed", "malformed", "not an event"),
     ]
     reasons = []
     for sent, headers, _, _, _ in cases:
@@ -220,7 +214,7 @@ def test_hostile_bytes_never_reach_the_terminal(listen: Listen) -> None:
 def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_json: RunJson, listen: Listen) -> None:
     """--project reads the store at each event: both secrets count while they overlap, then the next one alone."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
-    project = run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox")
+    project = run_json("projects", "create", "Shop", "--sandbox")
     developer = run_json("developers", "list", "--sandbox")["developers"][0]["id"]
     current, following = project["webhook_secret"], new_webhook_secret(system_entropy)
     listener = listen("--project", project["id"], "--sandbox", "--json")
@@ -294,7 +288,7 @@ def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
     Where the service is, nobody has told this program: that is for the shell to fill in.
     """
     run_json("developers", "add", "ada@example.com", "--sandbox")
-    project = run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox")["id"]
+    project = run_json("projects", "create", "Shop", "--sandbox")["id"]
     listener = listen("--project", project, "--sandbox")
     assert listener.stop(signal.SIGTERM) == []
     path = f"$TAPROOF_BASE_URL/api/v1/dev/projects/{project}"
@@ -304,11 +298,9 @@ def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
     assert "public https://" in listener.err
 
 
-def test_a_real_service_is_not_told_to_send_to_loopback(run_json: RunJson, listen: Listen) -> None:
+def test_a_real_service_is_not_told_to_send_to_loopback(project: dict[str, str], listen: Listen) -> None:
     """It would refuse the address: the call that is shown has a place for that of a tunnel."""
-    run_json("developers", "add", "ada@example.com")
-    project = run_json("projects", "create", "--developer", "ada@example.com", "Shop")["id"]
-    listener = listen("--project", project)
+    listener = listen("--project", project["id"])
     listener.stop()
     assert '"webhook_url": "https://YOUR-TUNNEL/"' in listener.err
 
@@ -355,11 +347,7 @@ def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
         (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--secret-file", "secret"], 2, "either --project"),
         (["--project", "shop"], 2, "--project must be proj_ followed by 16 to 40 letters and digits."),
         (["--project", "proj_aaaaaaaaaaaaaaaaaaaa"], 1, "no such project"),
-        (
-            ["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"],
-            1,
-            "Run this command in the directory in which",
-        ),
+        (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"], 1, "Run this command in the directory"),
         (["--secret-file", "nowhere"], 1, "nowhere cannot be read: No such file or directory."),
         (["--secret-file", "key"], 1, "secret key (sk_…)"),
         (["--secret-file", "words"], 1, "words must contain only webhook secrets, one per line"),

@@ -5,86 +5,59 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import pytest
+from tests.cli.conftest import Run, RunJson
 from tests.cli.listening import SECRET, Listen, event, signed
 from tests.e2e.conftest import Service, launch
-from typer.testing import Result
+from tests.impostor import Impostor
 
 from taproof import verify_webhook
 from taproof.contract.delivery import EventType
 from taproof.core.example_events import EXAMPLE_MESSENGER_ID
 
-Run = Callable[..., Result]
-RunJson = Callable[..., Any]
-
-
-class Application:
-    """Answers every request with `status`, and stores what it received."""
-
-    def __init__(self) -> None:
-        self.status = 204
-        self.received: list[tuple[str, list[tuple[str, str]], bytes]] = []
-        application = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                application.received.append((self.path, self.headers.items(), body))
-                self.send_response(application.status)
-                self.send_header("Location", "/elsewhere")
-                self.send_header("Retry-After", "60")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Log nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks?a=%2F"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
 
 @pytest.fixture
-def application() -> Iterator[Application]:
-    application = Application()
-    yield application
-    application.stop()
+def application(impostor: Impostor) -> Impostor:
+    """An application that takes every event; with another status, it also sends these headers."""
+    become(impostor, 204)
+    return impostor
+
+
+def become(application: Impostor, status: int) -> None:
+    application.default = (status, {"Location": "/elsewhere", "Retry-After": "60"}, b"")
+
+
+def hooks(application: Impostor) -> str:
+    return f"{application.url}/hooks?a=%2F"
 
 
 # ---- listen --forward-to
 
 
-def test_a_valid_event_is_forwarded_as_it_came(listen: Listen, application: Application) -> None:
+def test_a_valid_event_is_forwarded_as_it_came(listen: Listen, application: Impostor) -> None:
     """The application gets the original body and headers, and its status is the answer. Redirects are not followed."""
-    listener = listen("--forward-to", application.url, "--json")
+    listener = listen("--forward-to", hooks(application), "--json")
     body = event(messenger_name="\u202eA\x00")
     headers = {"Content-Type": "application/json", "User-Agent": "Taproof/9", "X-Proxy": "a", **signed(body)}
     for status in (204, 302, 410, 503):
-        application.status = status
+        become(application, status)
         retry_after = "60" if status == 503 else None
         assert (listener.post(body, headers), listener.retry_after) == ((status, None), retry_after)
     for status in (101, 999):
-        application.status = status
+        become(application, status)
         own_proxy = {"Connection": "X-Hop", "X-Hop": "a", "Proxy-Authorization": "a"}
         assert listener.post(body, {**headers, **own_proxy}) == (502, None)
     forged = {**headers, "webhook-signature": "v1,AAAA"}
     assert listener.post(body, forged)[0] == 401
     lines = listener.stop_json()
     assert len(application.received) == 6
-    for path, got, sent in application.received:
-        assert (path, sent) == ("/hooks?a=%2F", body)
-        assert [value for name, value in got if name.lower() == "host"] == [application.url.split("/")[2]]
+    for line, got, sent in application.received:
+        assert (line, sent) == ("POST /hooks?a=%2F", body)
+        assert [value for name, value in got if name.lower() == "host"] == [hooks(application).split("/")[2]]
         own = {name.lower(): value for name, value in got if name.lower() not in {"host", "content-length"}}
         assert own == {"accept-encoding": "identity", **{name.lower(): value for name, value in headers.items()}}
     assert [each["forwarded"] and each["forwarded"]["status"] for each in lines] == [
@@ -93,10 +66,10 @@ def test_a_valid_event_is_forwarded_as_it_came(listen: Listen, application: Appl
     assert [each["answered"] for each in lines] == [204, 302, 410, 503, 502, 502, 401]
 
 
-def test_an_application_that_is_down_is_a_502(listen: Listen, application: Application) -> None:
+def test_an_application_that_is_down_is_a_502(listen: Listen, application: Impostor) -> None:
     """The service then sends the event again."""
     application.stop()
-    listener = listen("--forward-to", application.url)
+    listener = listen("--forward-to", hooks(application))
     body = event()
     assert listener.post(body, signed(body)) == (502, None)
     (line,) = [each for each in listener.stop() if "Forwarded" in each]
@@ -130,10 +103,17 @@ def test_events_are_forwarded_to_this_machine_only(run: Run, tmp_path: Path, arg
 
 
 @pytest.fixture
-def project(run_json: RunJson, application: Application) -> dict[str, Any]:
+def project(run_json: RunJson, application: Impostor) -> dict[str, Any]:
     """A project in this directory's sandbox database, whose webhook goes to the application."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
-    options = ["--webhook-url", application.url, "--webhook-event", "auth.cancelled", "--webhook-event", "auth.expired"]
+    options = [
+        "--webhook-url",
+        hooks(application),
+        "--webhook-event",
+        "auth.cancelled",
+        "--webhook-event",
+        "auth.expired",
+    ]
     project: dict[str, Any] = run_json(
         "projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox", *options
     )
@@ -141,7 +121,7 @@ def project(run_json: RunJson, application: Application) -> dict[str, Any]:
     return project
 
 
-def check_last(application: Application, project: dict[str, Any], kind: str) -> dict[str, Any]:
+def check_last(application: Impostor, project: dict[str, Any], kind: str) -> dict[str, Any]:
     """Check that the last event verifies and is marked as a test; return its body."""
     _, headers, body = application.received[-1]
     verified = verify_webhook(body, dict(headers), project["webhook_secret"])
@@ -151,11 +131,11 @@ def check_last(application: Application, project: dict[str, Any], kind: str) -> 
     return verified.data
 
 
-def test_each_event_can_be_triggered(run_json: RunJson, application: Application, project: dict[str, Any]) -> None:
+def test_each_event_can_be_triggered(run_json: RunJson, application: Impostor, project: dict[str, Any]) -> None:
     """To the project's URL, where it is recorded, and to a URL of this machine, where it is not."""
     common = ["--sandbox", "--project", project["id"]]
     for kind in get_args(EventType):
-        for to in ([], ["--to", application.url]):
+        for to in ([], ["--to", hooks(application)]):
             sent = run_json("webhooks", "trigger", kind, *common, *to)
             assert sent == {
                 "id": check_last(application, project, kind)["id"],
@@ -168,13 +148,13 @@ def test_each_event_can_be_triggered(run_json: RunJson, application: Application
     assert len({json.loads(body)["id"] for _, _, body in application.received}) == 10
 
 
-def test_the_commands_of_the_guide(run: Run, application: Application, project: dict[str, Any]) -> None:
+def test_the_commands_of_the_guide(run: Run, application: Impostor, project: dict[str, Any]) -> None:
     """docs/how-to/webhooks.md: each command sends its event."""
     text = (Path(__file__).parents[2] / "docs" / "how-to/webhooks.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ \.venv/bin/taproof (webhooks trigger .*)$", text.replace("\\\n", ""), re.MULTILINE)
     for command in commands:
         with_values = command.replace("$TAPROOF_PROJECT_ID", project["id"])
-        words = shlex.split(with_values.replace("http://127.0.0.1:9001/hooks/taproof", application.url))
+        words = shlex.split(with_values.replace("http://127.0.0.1:9001/hooks/taproof", hooks(application)))
         result = run(*words)
         assert result.exit_code == 0, result.stderr
         check_last(application, project, words[2])
@@ -182,10 +162,10 @@ def test_the_commands_of_the_guide(run: Run, application: Application, project: 
 
 
 @pytest.mark.parametrize("to", [False, True])
-def test_a_refusal_ends_with_1(run: Run, application: Application, project: dict[str, Any], to: bool) -> None:  # noqa: FBT001 — drawn by pytest.
+def test_a_refusal_ends_with_1(run: Run, application: Impostor, project: dict[str, Any], to: bool) -> None:  # noqa: FBT001 — drawn by pytest.
     """A test is sent once: no retries, and a 410 does not turn the webhook off."""
-    application.status = 410
-    options = ["--sandbox", "--project", project["id"], *(["--to", application.url] if to else [])]
+    become(application, 410)
+    options = ["--sandbox", "--project", project["id"], *(["--to", hooks(application)] if to else [])]
     for _ in range(2):
         result = run("webhooks", "trigger", "auth.reported", *options)
         assert result.exit_code == 1
@@ -218,7 +198,7 @@ def test_a_mistake_gets_one_sentence(
 
 
 def test_both_work_with_a_service_that_one_is_signed_in_to(
-    tmp_path: Path, application: Application, monkeypatch: pytest.MonkeyPatch, listen: Listen
+    tmp_path: Path, application: Impostor, monkeypatch: pytest.MonkeyPatch, listen: Listen
 ) -> None:
     """The secrets come from the service, and it sends the events of `trigger`. A revoked token gets a sentence."""
     (tmp_path / "service").mkdir()
@@ -230,14 +210,14 @@ def test_both_work_with_a_service_that_one_is_signed_in_to(
 
 
 def check_with_service(
-    service: Service, home: Path, application: Application, monkeypatch: pytest.MonkeyPatch, listen: Listen
+    service: Service, home: Path, application: Impostor, monkeypatch: pytest.MonkeyPatch, listen: Listen
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
     (home / "taproof").mkdir()
     known = {"access_token": service.access_token, "token_id": "tok_1", "email": "sandbox@localhost"}
     (home / "taproof" / "credentials.json").write_text(json.dumps({"services": {service.base_url: known}}))
     api, headers = f"{service.base_url}/api/v1/dev/projects", {"Authorization": f"Bearer {service.access_token}"}
-    body = {"name": "Shop", "webhook_url": application.url}
+    body = {"name": "Shop", "webhook_url": hooks(application)}
     project = httpx.post(api, json=body, headers=headers).json()
     options = ["--service", service.base_url, "--project", project["id"]]
 
@@ -245,11 +225,11 @@ def check_with_service(
         command = [sys.executable, "-m", "taproof", "webhooks", "trigger", *arguments, *options]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
-    for to in ([], ["--to", application.url]):
+    for to in ([], ["--to", hooks(application)]):
         done = trigger("auth.confirmed", *to)
         assert done.returncode == 0, done.stderr
         check_last(application, project, "auth.confirmed")
-    listener = listen(*options, "--forward-to", application.url)
+    listener = listen(*options, "--forward-to", hooks(application))
     sent = event()
     assert listener.post(sent, signed(sent, project["webhook_secret"])) == (204, None)
     assert application.received[-1][2] == sent

@@ -137,10 +137,10 @@ def whoami(browser: httpx.Client) -> Any:
     return answer.json()["session"] if answer.status_code == 200 else None
 
 
-def start_without(site: str, place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Import a site as a server does when it starts."""
+def start_without(site: str, place: Path, more: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Import a site as a server does when it starts, and run `more` beside it."""
     return subprocess.run(
-        [sys.executable, "-c", f"import {site}_site"],
+        [sys.executable, "-c", f"import {site}_site\n{more}"],
         cwd=SITES,
         env=os.environ | {"SITE_GUARD": str(place / "proofs.db"), **environment},
         capture_output=True,

@@ -2,7 +2,6 @@
 
 import email
 import email.policy
-import os
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from tests.integrations.conftest import (
     SETTINGS,
     SIGN_IN,
     SIGN_OUT,
-    SITES,
     Site,
     StartSite,
     make_proof,
@@ -34,12 +32,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site = start_site("django", tmp_path_factory.mktemp("django"))
     yield site
     site.stop()
-
-
-@pytest.fixture
-def browser(site: Site) -> Iterator[httpx.Client]:
-    with site.browser() as browser:
-        yield browser
 
 
 def ask(site: Site, statement: str, *values: Any) -> list[Any]:
@@ -153,23 +145,6 @@ def test_a_guard_that_fails_lets_nobody_in_and_mails_no_secret(start: StartSite)
     assert SECRET not in told
 
 
-def run_in_site(place: Path, program: str) -> str:
-    """Run a few lines beside the site, on its database."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import django_site as site\n{program}"],
-        cwd=SITES,
-        env=os.environ
-        | {"SITE_GUARD": str(place / "proofs.db"), "TAPROOF_BASE_URL": "https://signin.example.com"}
-        | {"TAPROOF_PROJECT_ID": "proj_1", "TAPROOF_WEBHOOK_SECRET": SECRET},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_a_password_does_not_sign_in_through_the_messenger_backend(site: Site) -> None:
     """The backend answers to an identity only; the one for passwords works beside it, called either way."""
     program = """
@@ -185,8 +160,8 @@ for call in (authenticate, async_to_sync(aauthenticate)):
     print(call(None, taproof_identity=identity).backend.rpartition(".")[2], end=" ")
     print(call(None, taproof_identity={"messenger_id": "37"}))
 """
-    said = run_in_site(site.place, program).splitlines()
-    assert said == ["ModelBackend None MessengerBackend None"] * 2
+    done = start_without("django", site.place, program, **SETTINGS)
+    assert done.stdout.splitlines() == ["ModelBackend None MessengerBackend None"] * 2, done.stderr
 
 
 ACCOUNT = """

@@ -22,6 +22,10 @@ from taproof.integrations.endpoint import (
 from taproof.sdk.guard import MemoryGuard
 
 SITE = "https://shop.example.com"
+ASKED = EndpointRequest(
+    content_type="application/json", fetch_site="same-origin", origin=SITE, scheme="https", host="shop.example.com"
+)
+"""A request without a body, from a page of this site."""
 
 
 def as_a_browser_reads(path: str) -> str:
@@ -117,8 +121,12 @@ def test_whatever_is_asked_for_the_browser_stays(rest: str) -> None:
         assert f"{again.scheme}://{again.netloc}" == SITE
 
 
-def endpoint() -> SignInEndpoint:
-    return SignInEndpoint(TaproofSettings.from_mapping(SETTINGS), MemoryGuard())
+def endpoint(**options: Any) -> SignInEndpoint:
+    return SignInEndpoint(TaproofSettings.from_mapping(SETTINGS), MemoryGuard(), **options)
+
+
+def with_proof(proof: str) -> EndpointRequest:
+    return replace(ASKED, body=f'{{"proof": "{proof}"}}'.encode(), next="/orders")
 
 
 @pytest.mark.parametrize(
@@ -141,21 +149,14 @@ def endpoint() -> SignInEndpoint:
 )
 def test_an_origin_is_the_applications_own_or_not(origin: str | None, scheme: str, host: str, *, is_own: bool) -> None:
     """Scheme, host and port must all be the public address's, as browsers write it."""
-    asked = EndpointRequest(content_type="application/json", fetch_site=None, origin=origin, scheme=scheme, host=host)
+    asked = replace(ASKED, fetch_site=None, origin=origin, scheme=scheme, host=host)
     assert endpoint().sign_out(asked).status == (200 if is_own else 403)
 
 
 def test_a_request_of_another_site_is_refused() -> None:
     """No other site can sign its visitors in to an account of its own, or sign them out; the proof is not used."""
     at = endpoint()
-    own = EndpointRequest(
-        content_type="application/json",
-        fetch_site="same-origin",
-        origin=SITE,
-        scheme="https",
-        host="shop.example.com",
-        body=f'{{"proof": "{make_proof()}"}}'.encode(),
-    )
+    own = with_proof(make_proof())
     cases: list[dict[str, Any]] = [
         {"content_type": "application/x-www-form-urlencoded"},
         {"content_type": "text/plain"},
@@ -196,43 +197,20 @@ def test_a_body_without_a_proof_is_refused() -> None:
         (b'{"proof": "' + b"a" * 32_768 + b'"}', 413),
     ]
     for body, status in cases:
-        asked = EndpointRequest(
-            content_type="application/json", fetch_site="same-origin", origin=None, scheme="https", host="", body=body
-        )
-        answer = endpoint().sign_in(asked)
+        answer = endpoint().sign_in(replace(ASKED, body=body))
         assert (answer.status, set(answer.content), answer.session) == (status, {"error"}, None), body[:20]
 
 
 def test_the_clock_decides_and_is_kept() -> None:
     """A proof is judged by the clock that the endpoint was given, and the session says when that was."""
-    proof = make_proof(age=1_000)
-    asked = EndpointRequest(
-        content_type="application/json; charset=utf-8",
-        fetch_site="same-origin",
-        origin=None,
-        scheme="https",
-        host="",
-        body=f'{{"proof": "{proof}"}}'.encode(),
-    )
+    asked = replace(with_proof(make_proof(age=1_000)), content_type="application/json; charset=utf-8")
     assert endpoint().sign_in(asked).status == 401
-    settings = TaproofSettings.from_mapping(SETTINGS)
-    now = 0.0
-    behind = SignInEndpoint(settings, MemoryGuard(), clock=lambda: now)
-    assert "in the future" in behind.sign_in(asked).content["error"]
+    assert "in the future" in endpoint(clock=lambda: 0.0).sign_in(asked).content["error"]
 
 
 def held_after(proof: str) -> tuple[SignInEndpoint, EndpointRequest, dict[str, str | int]]:
     """Sign in with a proof: the endpoint, what was asked, and what the session holds then."""
-    asked = EndpointRequest(
-        content_type="application/json",
-        fetch_site="same-origin",
-        origin=None,
-        scheme="https",
-        host="",
-        body=f'{{"proof": "{proof}"}}'.encode(),
-        next="/orders",
-    )
-    at = endpoint()
+    at, asked = endpoint(), with_proof(proof)
     answer = at.sign_in(asked)
     assert answer.status == 200
     assert answer.session is not None
@@ -277,8 +255,7 @@ def test_a_used_proof_is_refused_to_any_other_session() -> None:
 def test_a_session_does_not_make_a_bad_proof_good() -> None:
     """The mark counts for a proof that holds in all else: one that has ended since stays refused."""
     now = time.time()
-    settings = TaproofSettings.from_mapping(SETTINGS)
-    at = SignInEndpoint(settings, MemoryGuard(), clock=lambda: now)
+    at = endpoint(clock=lambda: now)
     _, asked, held = held_after(make_proof())
     at.sign_in(asked)
     now += 1_000
@@ -298,13 +275,7 @@ def test_a_session_does_not_make_a_bad_proof_good() -> None:
 )
 def test_a_header_that_came_twice_is_refused(header: str, value: str) -> None:
     """Nobody knows which of the two somebody on the way went by."""
-    asked = EndpointRequest(
-        content_type="application/json",
-        fetch_site=None if header == "origin" else "same-origin",
-        origin=SITE,
-        scheme="https",
-        host="shop.example.com",
-    )
+    asked = replace(ASKED, fetch_site=None) if header == "origin" else ASKED
     assert endpoint().sign_out(asked).status == 200
     changes: Any = {header: value}
     assert endpoint().sign_out(replace(asked, **changes)).status == 403
@@ -354,14 +325,10 @@ GOOD = {"messenger_id": "1", "messenger_name": "Ada", "messenger_username": "", 
 
 
 def test_a_session_is_read_as_it_was_written() -> None:
-    """What the session holds is the identity again, and a field of a later release does no harm."""
+    """The identity and the phone number, which is kept out of logs; a field of a later release does no harm."""
     identity = SignedIn.from_session(GOOD | {"later": 1})
     assert identity is not None
     assert identity.to_session() == GOOD
-
-
-def test_a_phone_number_is_kept_where_there_is_one() -> None:
-    """It comes out of the session as it went in, and into no log; without one the session has no field for it."""
     identity = SignedIn.from_session(GOOD | {"messenger_phone": "+4915123456789"})
     assert identity is not None
     assert identity.messenger_phone == "+4915123456789"

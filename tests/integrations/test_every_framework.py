@@ -62,7 +62,7 @@ def test_the_session_holds_the_phone_number(site: Site, browser: httpx.Client) -
 
 
 def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
-    """Sent again, by anybody, it is answered 401 and starts no session."""
+    """Sent again, by anybody, signed in or not, it is answered 401 and starts no session."""
     proof = make_proof()
     assert site.sign_in(browser, proof).status_code == 200
     with site.browser() as other:
@@ -70,6 +70,8 @@ def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
         assert answer.status_code == 401
         assert "used before" in answer.json()["error"]
         assert whoami(other) is None
+        site.sign_in(other, make_proof())
+        assert site.sign_in(other, proof).status_code == 401
 
 
 def test_an_answer_that_was_lost_is_given_again(site: Site, browser: httpx.Client) -> None:
@@ -87,15 +89,6 @@ def test_an_answer_that_was_lost_is_given_again(site: Site, browser: httpx.Clien
     assert site.sign_in(browser, make_proof(session_token=token)).status_code == 401
     browser.post(SIGN_OUT, content="{}", headers=OWN)
     assert site.sign_in(browser, proof).status_code == 401
-
-
-def test_another_sessions_proof_stays_used(site: Site, browser: httpx.Client) -> None:
-    """Somebody who is signed in too, even to the same account, gets nothing for a proof that another session used."""
-    proof = make_proof()
-    site.sign_in(browser, proof)
-    with site.browser() as other:
-        site.sign_in(other, make_proof())
-        assert site.sign_in(other, proof).status_code == 401
 
 
 def test_a_proof_sent_many_times_at_once_signs_in_once(site: Site) -> None:
@@ -129,12 +122,9 @@ def test_a_second_process_takes_no_proof_again(site: Site, browser: httpx.Client
     ("proof", "says"),
     [
         pytest.param(make_proof(age=301), "expired", id="expired"),
-        pytest.param(make_proof(age=-86_400), "in the future", id="issued in the future"),
         pytest.param(make_proof(project_id=OTHER_PROJECT), "a different project", id="of another project"),
         pytest.param(make_proof()[:-8] + "AAAAAAAA", "signature", id="altered"),
         pytest.param("not a proof", "not a JWT", id="garbage"),
-        pytest.param("", "not a JWT", id="empty"),
-        pytest.param("x" * 20_000, "not a JWT", id="too long"),
     ],
 )
 def test_a_bad_proof_is_401(site: Site, browser: httpx.Client, proof: str, says: str) -> None:

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from tests.mmdb import place, write_mmdb
 
 from taproof.cli.doctor.geoip import check_geoip
-from taproof.config.settings import InvalidSettings, load_settings
+from taproof.config.settings import load_settings
 from taproof.core.clock import DAY, MINUTE, SECOND, system_clock
 from taproof.runtime.geoip import GeoIpFile, GeoIpFileUnusable, place_finder
 
@@ -64,6 +64,7 @@ def file(tmp_path: Path) -> Path:
 def test_place_of_an_address(address: str, found: str, file: Path, clock: HandClock) -> None:
     """Town and country in English as far as they are known; nothing of an address that is no public one."""
     assert place_finder(file, clock)(address) == found
+    assert place_finder(None, clock)(address) == ""
 
 
 def test_file_of_ipv4_only(tmp_path: Path, clock: HandClock) -> None:
@@ -89,11 +90,6 @@ def test_record_of_another_form_tells_nothing(record: object, tmp_path: Path, cl
     """Whatever a file holds, no sign-in fails for it."""
     file = write_mmdb(tmp_path / "odd.mmdb", {"8.8.8.0/24": record})
     assert place_finder(file, clock)(BERLIN) == ""
-
-
-def test_without_a_file_no_place_is_known(clock: HandClock) -> None:
-    """The setting is optional."""
-    assert place_finder(None, clock)(BERLIN) == ""
 
 
 def test_file_that_takes_its_place_is_taken_up(file: Path, clock: HandClock) -> None:
@@ -153,12 +149,6 @@ def test_database_without_places_stops_the_start(tmp_path: Path, clock: HandCloc
     )
     with pytest.raises(GeoIpFileUnusable, match="GeoLite2-ASN, which contains no places"):
         place_finder(file, clock)
-
-
-def test_setting_must_name_a_file_that_can_be_read(tmp_path: Path) -> None:
-    """Before anything is opened: a mistyped path is the setting's mistake."""
-    with pytest.raises(InvalidSettings, match="--geoip-file"):
-        load_settings({"geoip_file": str(tmp_path / "missing.mmdb")})
 
 
 def test_doctor_tells_type_and_age(file: Path, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from tests.e2e.receiver import Receiver
 from tests.sdk.either_client import KINDS, EitherClient
 
 from taproof import AsyncClient, AuthenticationFailed, Client, InvalidRequest, NotFound, verify_webhook
-from taproof.sdk.exchange import CallResult, Request
 
 __all__ = ["receiver"]  # The fixture.
 
@@ -47,7 +46,7 @@ def sign_ins(client: EitherClient, service: Service, project_id: str, count: int
 
 def test_every_operation_has_its_method(service: Service) -> None:
     """Both clients have each operation of the developer API, under its name in the API reference, and no other."""
-    document = httpx.get(f"{service.base_url}/openapi.json").json()
+    document = httpx.get(f"{service.base_url}/openapi.json", timeout=60).json()
     operations = {
         operation["operationId"]
         for path, methods in document["paths"].items()
@@ -256,28 +255,6 @@ def test_sessions_come_over_more_pages(client: EitherClient, service: Service, p
     assert analytics.funnel.confirmed == 1
     assert project.id in {each.id for each in analytics.projects}
     assert client.read_project(project.id).sessions_count == 7
-
-
-def test_pages_are_read_as_they_are_needed(service: Service) -> None:
-    """Whoever needs the newest session only does not fetch all of them."""
-    with Client(service.base_url, access_token=service.access_token) as client:
-        for _ in range(4):
-            client.create_project("Shop")
-        asked: list[str] = []
-        send = client._http.send
-
-        def noting_send(request: Request) -> CallResult:
-            asked.append(request.path)
-            return send(request)
-
-        client._http.send = noting_send  # type: ignore[method-assign]
-        entries = client.list_audit_entries(page_size=2)
-        assert asked == []
-        next(entries)
-        next(entries)
-        assert len(asked) == 1
-        next(entries)
-        assert len(asked) == 2
 
 
 def test_deliveries(client: EitherClient, receiver: Receiver) -> None:

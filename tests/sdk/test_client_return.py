@@ -14,7 +14,7 @@ from tests.sdk.either_client import (
     slow_by,
 )
 
-from taproof import InvalidRequest, UnexpectedAnswer
+from taproof import UnexpectedAnswer
 
 RETURN_URL = "https://shop.example.com/signed-in"
 CODE = "c" * 32
@@ -79,13 +79,3 @@ def test_a_public_cancel(new_client: NewClient, server: ScriptedServer) -> None:
     assert server.lines[-1] == "POST /api/v1/cancel/public HTTP/1.1"
     with pytest.raises(UnexpectedAnswer, match="status"):
         client.cancel_session(sign_in)
-
-
-def test_a_refused_return_url(client: EitherClient, server: ScriptedServer) -> None:
-    """The refusal has its code, and nothing is started without the return URL instead."""
-    for code in ("return_url_not_allowed", "same_device_required"):
-        server.replies = [reply(400, {"error": "No."}, X_Error_Code=code)]
-        with pytest.raises(InvalidRequest) as caught:
-            client.create_session(return_url=RETURN_URL)
-        assert caught.value.code == code
-    assert len(server.received) == 2

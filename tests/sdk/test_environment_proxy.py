@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.http_proxy import http_proxy
-from tests.sdk.either_client import KINDS, EitherClient, HandClock
-from tests.sdk.test_client_settings import TOKEN, https_server
+from tests.sdk.either_client import NewClient
+from tests.sdk.test_client_settings import https_server
 
 from taproof import AsyncClient, Client, ConnectionFailed
 from taproof.sdk.environment_proxy import UnusableProxy, find_proxy
@@ -95,24 +95,19 @@ def test_the_clients_refuse_socks(monkeypatch: pytest.MonkeyPatch) -> None:
             client("https://signin.example.com")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_service_behind_a_proxy(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: HandClock) -> None:
+def test_a_service_behind_a_proxy(new_client: NewClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clients tunnel through the proxy; TLS is with the service. A refusal names the proxy, without a password."""
     with (
         https_server(tmp_path, "127.0.0.1", "signin.example.com") as (port, ca_file),
         http_proxy(port, login="ada:pass") as proxy,
     ):
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        options: dict[str, Any] = {"access_token": TOKEN, "ca_file": str(ca_file), "clock": clock, "timeout": 5.0}
-        friend = EitherClient(kind, "https://signin.example.com", **options)
-        assert friend.list_access_tokens() == []
+        options: dict[str, Any] = {"ca_file": str(ca_file), "timeout": 5.0}
+        assert new_client("https://signin.example.com", **options).list_access_tokens() == []
         assert set(proxy.asked) == {"CONNECT signin.example.com:443"}
-        friend.shut()
         monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("pass@", "wrong@"))
-        stranger = EitherClient(kind, "https://signin.example.com", **options)
-        with pytest.raises(
-            ConnectionFailed, match=rf"the proxy http://127\.0\.0\.1:{proxy.port} \(HTTPS_PROXY\)"
-        ) as no:
+        stranger = new_client("https://signin.example.com", **options)
+        named = rf"the proxy http://127\.0\.0\.1:{proxy.port} \(HTTPS_PROXY\)"
+        with pytest.raises(ConnectionFailed, match=named) as no:
             stranger.list_access_tokens()
         assert "wrong" not in str(no.value)
-        stranger.shut()

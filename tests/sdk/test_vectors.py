@@ -4,6 +4,7 @@ import base64
 import json
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 import taproof
 
 VECTORS = Path(__file__).parent.parent.parent / "sdk/vectors"
+TOKEN = "T" * 42 + "A"
+"""The session token of every case."""
 
 
 def cases(name: str) -> list[dict[str, Any]]:
@@ -28,7 +31,7 @@ def number(value: Any) -> float:
 
 
 class Guard:
-    """Answers what the case says, and remembers whether it was asked."""
+    """Answers what the case says, and remembers whether it was asked. It is false, as an empty container is."""
 
     def __init__(self, answer: bool) -> None:  # noqa: FBT001
         self.answer = answer
@@ -38,9 +41,19 @@ class Guard:
         self.asked.append((session_token, expires_at))
         return self.answer
 
+    def __len__(self) -> int:
+        return 0
 
-def told(error: Exception, kind: type[Exception]) -> dict[str, Any]:
-    """Return an error as the vectors name it."""
+
+def told(error: Exception, kind: type[Exception], case: dict[str, Any]) -> dict[str, Any]:
+    """Return an error as the vectors name it. Its traceback shows neither the input nor a secret."""
+    text = f"{error!r}" + "".join(traceback.format_exception_only(error))
+    secrets = case["secret"] if isinstance(case["secret"], list) else [case["secret"]]
+    given = [each for each in (TOKEN, "Lovelace", case.get("proof"), *secrets) if isinstance(each, str)]
+    hidden = [each.removeprefix("whsec_").strip() for each in given]
+    assert not [each for each in hidden if len(each) > 4 and each in text]
+    assert error.__cause__ is None
+    assert error.__context__ is None or error.__suppress_context__
     return {"error": type(error).__name__ if isinstance(error, kind) else "WrongSetting"}
 
 
@@ -49,7 +62,7 @@ def test_proofs(subtests: pytest.Subtests) -> None:
     for case in cases("proofs.json"):
         with subtests.test(case["name"]):
             expected = case["expected"]
-            guard = Guard(case["guard"]) if "guard" in case else None
+            guard = Guard(case.get("guard", True))
             times = {name: number(case[name]) for name in ("now", "leeway") if name in case}
             outcome: dict[str, Any]
             try:
@@ -57,13 +70,11 @@ def test_proofs(subtests: pytest.Subtests) -> None:
                     case["proof"], case["secret"], project_id=case.get("project_id"), guard=guard, **times
                 )
             except (taproof.ProofError, ValueError) as error:
-                outcome = told(error, taproof.ProofError)
+                outcome = told(error, taproof.ProofError, case)
             else:
                 outcome = {"identity": {name: getattr(identity, name) for name in taproof.Identity.__slots__}}
             assert outcome == expected
-            if guard is not None:
-                holds = "identity" in expected or expected["error"] == "ProofAlreadyUsed"
-                assert len(guard.asked) == holds
+            assert len(guard.asked) == ("identity" in expected or expected["error"] == "ProofAlreadyUsed")
 
 
 def test_webhooks(subtests: pytest.Subtests) -> None:
@@ -76,7 +87,7 @@ def test_webhooks(subtests: pytest.Subtests) -> None:
             try:
                 event = taproof.verify_webhook(body, case["headers"], case["secret"], **times)
             except (taproof.WebhookError, ValueError) as error:
-                outcome = told(error, taproof.WebhookError)
+                outcome = told(error, taproof.WebhookError, case)
             else:
                 fields = [name for name in taproof.WebhookEvent.__slots__ if name != "data"]
                 outcome = {"event": {name: getattr(event, name) for name in fields}}

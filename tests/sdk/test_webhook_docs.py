@@ -8,17 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import pytest
 from scripts.docs_reference import openapi
+from tests.impostor import Impostor, impostor
 
 import taproof
 from taproof import WebhookError, verify_webhook
@@ -32,6 +30,7 @@ from taproof.core.signature import signature_headers
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.webhooks import scheduler
 
+__all__ = ["impostor"]  # The fixture.
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
     "docs/how-to/webhooks.md",
@@ -208,50 +207,36 @@ SINCE = "2026-11-20T22:00:00.000Z"
 BEFORE = "2026-11-20T21:59:59.999Z"
 
 
-@dataclass
-class StandIn:
-    """Answers the calls of a developer with what it was given, and keeps which were made."""
-
-    base_url: str
-    pages: dict[str, Any] = field(default_factory=dict)
-    calls: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
-def stand_in() -> Iterator[StandIn]:
-    """The developer API as the page needs it. It answers an error without the access token, and to unknown pages."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = self.path.removeprefix("/api/v1/dev/")
-            known = self.headers["Authorization"] == "Bearer T" and (self.command == "POST" or path in made.pages)
-            made.calls.append(f"{self.command} {path}")
-            self.send_response(200 if known else 400)
-            self.end_headers()
-            self.wfile.write(json.dumps(made.pages.get(path, {})).encode())
-
-        do_POST = do_PATCH = do_GET  # noqa: N815 — what http.server calls.
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made = StandIn(f"http://127.0.0.1:{server.server_port}")
-        threading.Thread(target=server.serve_forever).start()
-        yield made
-        server.shutdown()
+def stand_in(impostor: Impostor) -> Impostor:
+    """The developer API as the page needs it."""
+    impostor.default = (200, {}, b"{}")
+    return impostor
 
 
-def run_with(stand_in: StandIn, command: list[str]) -> str:
+def run_with(stand_in: Impostor, command: list[str]) -> str:
+    """Run a program, whose calls all have the access token; return what it prints."""
     variables = {
-        "TAPROOF_BASE_URL": stand_in.base_url,
+        "TAPROOF_BASE_URL": stand_in.url,
         "TAPROOF_PROJECT_ID": "P",
         "ACCESS_TOKEN": "T",
         "TAPROOF_WEBHOOK_SECRET": SECRET,
     }
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+    assert all(dict(call.headers)["Authorization"] == "Bearer T" for call in stand_in.received)
     return done.stdout
+
+
+def calls(stand_in: Impostor) -> list[str]:
+    """Return the calls since the last time, without what all paths begin with."""
+    lines = [line.replace(" /api/v1/dev/", " ") for line in stand_in.lines]
+    stand_in.received.clear()
+    return lines
+
+
+def pages(stand_in: Impostor, **found: Any) -> None:
+    stand_in.answers = {f"/api/v1/dev/{path}": [(200, {}, json.dumps(page).encode())] for path, page in found.items()}
 
 
 def page_of(cursor: str | None, *events: tuple[str, str, str]) -> dict[str, Any]:
@@ -262,54 +247,49 @@ def page_of(cursor: str | None, *events: tuple[str, str, str]) -> dict[str, Any]
     return {"deliveries": deliveries, "next_cursor": cursor}
 
 
-def test_the_program_after_an_outage_resends_what_was_lost_in_it(stand_in: StandIn) -> None:
+def test_the_program_after_an_outage_resends_what_was_lost_in_it(stand_in: Impostor) -> None:
     """What was given up or ended since the time at its top, on every page; not what is older, and no test."""
     program = programs("python")[1]
     assert f'SINCE = "{SINCE}"' in program
     query = "projects/P/deliveries?limit=200&status="
-    stand_in.pages = {
+    found = {
         f"{query}failed": page_of("c1", ("evt_9", "auth.confirmed", SINCE), ("evt_8", "webhook.test", SINCE)),
         f"{query}failed&cursor=c1": page_of(
             "c2", ("evt_7", "auth.cancelled", SINCE), ("evt_6", "auth.confirmed", BEFORE)
         ),
         f"{query}ended": page_of(None, ("evt_5", "auth.confirmed", SINCE)),
     }
+    pages(stand_in, **found)
     printed = run_with(stand_in, [sys.executable, "-c", program])
     resent = ["evt_9", "evt_7", "evt_5"]
-    assert [call for call in stand_in.calls if call.startswith("POST")] == [
-        f"POST deliveries/{each}/resend" for each in resent
-    ]
-    assert [call.removeprefix("GET ") for call in stand_in.calls if call.startswith("GET")] == list(stand_in.pages)
+    asked = calls(stand_in)
+    assert [call for call in asked if call.startswith("POST")] == [f"POST deliveries/{each}/resend" for each in resent]
+    assert [call.removeprefix("GET ") for call in asked if call.startswith("GET")] == list(found)
     assert [line.split()[0] for line in printed.splitlines()] == resent
 
 
-def test_the_program_after_an_outage_may_find_nothing(stand_in: StandIn) -> None:
+def test_the_program_after_an_outage_may_find_nothing(stand_in: Impostor) -> None:
     """It ends well, and has sent nothing again."""
     query = "projects/P/deliveries?limit=200&status="
-    stand_in.pages = {f"{query}failed": page_of(None), f"{query}ended": page_of(None)}
+    pages(stand_in, **{f"{query}{status}": page_of(None) for status in ("failed", "ended")})
     assert run_with(stand_in, [sys.executable, "-c", programs("python")[1]]) == ""
-    assert not [call for call in stand_in.calls if call.startswith("POST")]
+    assert calls(stand_in) == [f"GET {query}failed", f"GET {query}ended"]
 
 
-def test_the_commands_make_the_calls_that_the_page_says(stand_in: StandIn) -> None:
+def test_the_commands_make_the_calls_that_the_page_says(stand_in: Impostor) -> None:
     """Each section's commands work with the README's variables alone, whatever else the shell has as `project`."""
     secrets, first_event, choose, deliveries, rotate, promote = programs("bash")
     secret_path = "projects/P/webhook-secret"
-    stand_in.pages = {
-        secret_path: {"webhook_secret": SECRET},
-        "projects/P/deliveries?status=failed&limit=50": page_of(None),
-    }
+    pages(stand_in, **{secret_path: {"webhook_secret": SECRET}})
     printed = run_with(stand_in, ["bash", "-euc", f"{secrets}\nprintenv TAPROOF_WEBHOOK_SECRET\n{first_event}"])
     assert printed.startswith(f"{SECRET}\n")
-    assert stand_in.calls == [f"GET {secret_path}", "PATCH projects/P", "POST projects/P/webhook-test"]
-    stand_in.calls.clear()
+    assert calls(stand_in) == [f"GET {secret_path}", "PATCH projects/P", "POST projects/P/webhook-test"]
     project_url = secrets.splitlines()[0]
     run_with(stand_in, ["bash", "-euc", f"{project_url}\n{choose}"])
-    assert stand_in.calls == ["PATCH projects/P"]
-    stand_in.calls.clear()
+    assert calls(stand_in) == ["PATCH projects/P"]
     run_with(stand_in, ["bash", "-euc", f"project='{{}}'\n{deliveries}"])
     run_with(stand_in, ["bash", "-euc", f"{rotate}\n{promote}"])
-    assert stand_in.calls == [
+    assert calls(stand_in) == [
         "GET projects/P/deliveries?status=failed&limit=50",
         "POST projects/P/webhook-secret/rotate",
         "POST projects/P/webhook-secret/promote",

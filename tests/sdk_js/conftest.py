@@ -61,6 +61,12 @@ async def serve(handler: Callable[[web.BaseRequest], Awaitable[web.StreamRespons
     return runner, f"http://127.0.0.1:{runner.addresses[0][1]}"
 
 
+def pending(base: str = "https://t.me/shop_bot") -> dict[str, Any]:
+    """Return an answer to every call, for a pending session with a link that begins with `base`."""
+    token = "a-B_" * 10 + "xyz"
+    return {"session_token": token, "deeplink": f"{base}?start={token}", "status": "pending"}
+
+
 @dataclass
 class Way:
     """A proxy between the page and the service: `mode` says what becomes of the next calls.

@@ -6,7 +6,6 @@ Every test fails if the browser reports a problem: an error in the console, or a
 import hashlib
 import json
 from base64 import urlsafe_b64encode
-from typing import Any
 
 import pytest
 from playwright.async_api import expect
@@ -23,6 +22,7 @@ from tests.sdk_js.conftest import (
     let_expire,
     navigations,
     part,
+    pending,
     shown_link,
     start,
     wait_for,
@@ -32,12 +32,6 @@ from tests.sdk_js.qr import expected_modules
 import taproof
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-
-def pending(base: str) -> dict[str, Any]:
-    """Return an answer to every call, for a pending session with a link that begins with `base`."""
-    token = "a-B_" * 10 + "xyz"
-    return {"session_token": token, "deeplink": f"{base}?start={token}", "status": "pending"}
 
 
 async def test_desktop(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
@@ -66,7 +60,7 @@ async def test_desktop(site: Site, way: Way, open_context: OpenContext, project:
 
 async def test_the_code_holds_the_link(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """The picture is the QR code of the link next to it, with the light margin that scanners need."""
-    way.mode = pending("https://t.me/shop_bot")
+    way.mode = pending()
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     modules = await part(page, "code").evaluate(
@@ -147,7 +141,7 @@ async def test_app_first(site: Site, way: Way, open_context: OpenContext, projec
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     asked = await navigations(context, page)
-    way.mode = pending("https://t.me/shop_bot")
+    way.mode = pending()
     link = await start(page)
     assert link == way.mode["deeplink"]
     await expect(part(page, "link")).to_be_focused()

@@ -4,26 +4,14 @@ import pytest
 from playwright.async_api import expect
 from tests.axe import assert_accessible
 from tests.e2e.conftest import OwnProject, Phone
-from tests.sdk_js.conftest import (
-    PHONE,
-    OpenContext,
-    Site,
-    Way,
-    decide,
-    heard,
-    part,
-    shown_link,
-    start,
-)
+from tests.sdk_js.conftest import PHONE, OpenContext, Site, Way, decide, go, heard, part, pending, shown_link, start
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, project: OwnProject) -> None:
     """axe-core finds a panel with too little contrast, so the test above can be trusted."""
-    context = await open_context(bypass_csp=True)
-    page = await context.new_page()
-    await page.goto(site.show(f'project-id="{project.id}"'))
+    page = await go(await open_context(bypass_csp=True), site.show(f'project-id="{project.id}"'))
     await start(page)
     await assert_accessible(page)
     await page.add_style_tag(content="taproof-button::part(status) { color: #aaa }")
@@ -33,8 +21,7 @@ async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, p
 
 async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
     """Tab and Enter are enough; the focus stays in the panel, is always visible, and returns where it was."""
-    page = await (await open_context()).new_page()
-    await page.goto(site.show(f'project-id="{project.id}"'))
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await page.keyboard.press("Tab")
     await expect(part(page, "button")).to_be_focused()
     await page.keyboard.press("Enter")
@@ -66,15 +53,8 @@ async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project:
 
 async def test_phone_has_no_code(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """A phone shows no code, because it cannot scan its own screen; a tablet does."""
-    token = "a-B_" * 10 + "xyz"
-    way.mode = {"session_token": token, "deeplink": f"https://t.me/shop_bot?start={token}", "status": "pending"}
-    context = await open_context(PHONE, is_mobile=True)
-    page = await context.new_page()
-    await page.goto(site.show(f'project-id="{project.id}"'))
-    await start(page)
-    await expect(part(page, "code")).to_be_hidden()
-    tablet = await open_context({"width": 1024, "height": 768}, is_mobile=True)
-    page = await tablet.new_page()
-    await page.goto(site.show(f'project-id="{project.id}"'))
-    await start(page)
-    await expect(part(page, "code")).to_be_visible()
+    way.mode = pending()
+    for size, is_visible in ((PHONE, False), ({"width": 1024, "height": 768}, True)):
+        page = await go(await open_context(size, is_mobile=True), site.show(f'project-id="{project.id}"'))
+        await start(page)
+        await expect(part(page, "code")).to_be_visible(visible=is_visible)

@@ -11,9 +11,9 @@ import typer
 
 from taproof.cli.command import STORE, AsJson, Given, command, load, require_database
 from taproof.cli.export_import import (
+    FileInTheWay,
     FileUnwritable,
     MasterKeyNeeded,
-    file_in_the_way,
     given_encryptor,
     publish,
     show_progress,
@@ -72,8 +72,10 @@ async def back_up(
     with _sentences(path, "The backup is complete, but its time was not recorded"):
         write_mark(path, BACKUP_MARK, iso8601(now).encode())
     if as_json:
-        size = file.stat().st_size
-        print_json({**_shown(settings, file, content), "size": size, "master_key_file": _key_file(settings)})
+        key_file = master_key_file(settings.database_url).absolute()
+        shown_key_file = str(key_file) if settings.master_key is None and key_file.exists() else None
+        more = {"size": file.stat().st_size, "master_key_file": shown_key_file}
+        print_json({**_shown(settings, file, content), **more})
     else:
         typer.echo(
             f"Backed up {sum(content.rows.values()):,} rows of {shown_database(settings.database_url)} to {file}."
@@ -116,21 +118,12 @@ def _sqlite_file(settings: Settings) -> Path:
 
 
 def _shown(settings: Settings, file: Path, content: "Content") -> dict[str, Any]:
-    database = shown_database(settings.database_url)
     return {
-        "database": database,
+        "database": shown_database(settings.database_url),
         "file": str(file),
         "schema_version": content.schema_version,
         "rows": content.rows,
     }
-
-
-def _key_file(settings: Settings) -> str | None:
-    key_file = master_key_file(settings.database_url).absolute()
-    return str(key_file) if settings.master_key is None and key_file.exists() else None
-
-
-# ---- the work
 
 
 def _back_up(path: Path, file: Path, *, replace: bool) -> "Content":
@@ -143,7 +136,7 @@ def _back_up(path: Path, file: Path, *, replace: bool) -> "Content":
     if any(file.resolve() == each.resolve() or _is_same(file, each) for each in own):
         raise FileUnwritable(f"{file} belongs to the database itself. Choose another name for the backup.")
     if os.path.lexists(file) and not replace:
-        raise file_in_the_way(file)
+        raise FileInTheWay(file)
     draft = _draft(file)
     try:
         with (
@@ -180,7 +173,9 @@ def _restore(settings: Settings, file: Path, path: Path, *, replace: bool) -> "t
 
     exists = os.path.lexists(path)
     if exists and not replace:
-        raise _database_in_the_way(path)
+        raise FileUnwritable(
+            f"The database {path} already exists. Stop the service, and add --force to replace its content."
+        )
     if not file.is_file():
         raise FileUnwritable(f"There is no file {file}. Name a file that taproof backup wrote.")
     if exists and file.samefile(path):
@@ -204,12 +199,6 @@ def _restore(settings: Settings, file: Path, path: Path, *, replace: bool) -> "t
             finally:
                 discard(draft)
     return content, undecryptable
-
-
-def _database_in_the_way(path: Path) -> TaproofError:
-    return FileUnwritable(
-        f"The database {path} already exists. Stop the service, and add --force to replace its content."
-    )
 
 
 def _check_marks(settings: Settings, source: "apsw.Connection", encryptor: Encryptor | None) -> None:

@@ -7,11 +7,10 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from taproof.core.errors import TaproofError
 
@@ -38,11 +37,7 @@ class Credentials:
         self.file: Final = file
 
     def read(self) -> dict[str, Credential]:
-        """Return the credentials by the address of the service.
-
-        Raises:
-            CredentialsUnusable: the file cannot be read, or is damaged.
-        """
+        """Return the credentials by the address of the service."""
         try:
             services = json.loads(self.file.read_bytes())[_SERVICES]
             return {str(address): Credential(**fields) for address, fields in services.items()}
@@ -56,18 +51,17 @@ class Credentials:
             ) from None
 
     def replace(self, address: str, credential: Credential | None) -> None:
-        """Replace the credential of a service; None removes it.
+        """Replace the credential of a service; None removes it. If it fails, nothing is changed."""
+        from taproof.runtime.key_file import replace_private  # noqa: PLC0415 — slow, and most commands do not need it.
 
-        Raises:
-            CredentialsUnusable: the file cannot be read or written. Nothing was changed.
-        """
         try:
             with self._locked():
                 services = self.read()
                 services.pop(address, None)
                 if credential is not None:
                     services[address] = credential
-                self._write({_SERVICES: {each: asdict(fields) for each, fields in services.items()}})
+                content = {_SERVICES: {each: asdict(fields) for each, fields in services.items()}}
+                replace_private(self.file, [json.dumps(content, indent=2)])
         except OSError as error:
             raise CredentialsUnusable(f"{self.file} cannot be written: {error.strerror}.") from None
 
@@ -84,19 +78,6 @@ class Credentials:
             yield
         finally:
             os.close(descriptor)
-
-    def _write(self, content: dict[str, Any]) -> None:
-        # mkstemp creates the file with mode 0600, so other users can never open it.
-        descriptor, name = tempfile.mkstemp(dir=self.file.parent, prefix=".credentials-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=2)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self.file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
 
 
 def open_credentials() -> Credentials:

@@ -89,12 +89,7 @@ class CallRunner:
     async def call(
         self, call: Callable[Concatenate[Service, P], Call[Any]], /, *args: P.args, **kwargs: P.kwargs
     ) -> dict[str, Any]:
-        """Make a call without retries, and return the JSON of its response. The types of its fields are checked.
-
-        Raises:
-            InvalidRequest: an argument is not valid.
-            CallFailed: the API answered with an error, or there was no usable answer.
-        """
+        """Make a call without retries, and return the JSON of its response. The types of its fields are checked."""
         return await self.run(lambda service: call(service, *args, **kwargs))
 
     async def run(self, begin: Callable[[Service], Call[Any]], receive: Receive | None = None) -> dict[str, Any]:
@@ -284,11 +279,7 @@ def print_output(output: Output, *, as_json: bool) -> None:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask the person on stderr, because stdout is for the result, unless `yes` is given.
-
-    Raises:
-        NotConfirmed: the answer is not yes, or there is none.
-    """
+    """Ask the person on stderr, because stdout is for the result, unless `yes` is given."""
     if yes:
         return
     typer.echo(f"{question} [y/N] ", nl=False, err=True)

@@ -34,6 +34,9 @@ _EXPORT_FILE: Final = "File to create. Compressed if its name ends in .gz; - is 
 class FileInTheWay(TaproofError, code="file_in_the_way"):
     """A file with this name already exists."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"The file {path} already exists. Choose another name, or move the file first.")
+
 
 class FileUnwritable(TaproofError, code="file_unwritable"):
     """The export cannot be written."""
@@ -98,9 +101,6 @@ async def import_from(
         if settings.master_key is not None:
             name = variable("master_key")
             typer.echo(f"The key is not stored in a file. Keep {name} safe. The service and every command need it.")
-
-
-# ---- the work
 
 
 async def _export(settings: Settings, file: str) -> dict[str, int]:
@@ -261,7 +261,7 @@ def _created(file: str) -> Iterator[Callable[[bytes], object]]:
         return
     path = Path(file)
     if os.path.lexists(path):
-        raise file_in_the_way(path)
+        raise FileInTheWay(path)
     draft = path.with_name(f".{path.name}.{system_entropy(8).hex()}")
     try:
         with _sentences(file):
@@ -279,11 +279,6 @@ def _created(file: str) -> Iterator[Callable[[bytes], object]]:
         draft.unlink(missing_ok=True)
 
 
-def file_in_the_way(path: Path) -> FileInTheWay:
-    """Return the error of a file that would be replaced."""
-    return FileInTheWay(f"The file {path} already exists. Choose another name, or move the file first.")
-
-
 def publish(draft: Path, path: Path) -> None:
     """Give a synced file its final name, which no other file may have. A crash leaves the whole file or none."""
     from taproof.runtime.key_file import sync_directory
@@ -291,7 +286,7 @@ def publish(draft: Path, path: Path) -> None:
     try:
         path.hardlink_to(draft)  # Unlike rename, it never replaces a file that was created meanwhile.
     except FileExistsError:
-        raise file_in_the_way(path) from None
+        raise FileInTheWay(path) from None
     except OSError:  # Not every file system has hard links.
         draft.rename(path)
     sync_directory(path.parent)

@@ -6,7 +6,6 @@ import io
 import re
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, cast
 from urllib.parse import urlsplit
@@ -15,7 +14,7 @@ import typer
 
 from taproof.cli.command import AsJson, Given, command
 from taproof.cli.credentials import Credential, CredentialsUnusable, open_credentials
-from taproof.cli.output import print_json
+from taproof.cli.output import print_json, show_status
 from taproof.cli.remote import (
     WAIT,
     CallFailed,
@@ -174,10 +173,7 @@ class _SignedIn:
 
 
 def _sign_in(remote: RemoteService, *, as_json: bool) -> tuple[Credential, int]:
-    """Sign in, and return the access token with the number of days that it is valid.
-
-    The link is printed on stderr if stdout is for JSON.
-    """
+    """Sign in, and return the access token with the number of days that it is valid."""
     address = remote.service.address
     try:
         started = read(_Started, remote.ask(Request(method="POST", path="/api/v1/login", body={})))
@@ -200,7 +196,10 @@ def _sign_in(remote: RemoteService, *, as_json: bool) -> tuple[Credential, int]:
     if found := _SESSION_TOKEN.search(link):
         typer.echo("If the messenger does not ask you anything, send this line to the bot:\n", err=as_json)
         typer.echo(f"  /start {found[1]}\n", err=as_json)
-    with _progress(f"Waiting for your tap. The link works for {seconds / 60:.0f} minutes."):
+    waiting = f"Waiting for your tap. The link works for {seconds / 60:.0f} minutes."
+    if not sys.stderr.isatty():
+        typer.echo(waiting, err=True)
+    with show_status(waiting):
         return _wait(remote, started.device_code, seconds, interval)
 
 
@@ -253,15 +252,3 @@ def _qr_code(link: str) -> str:
     drawn = io.StringIO()
     segno.make_qr(link, error="l").terminal(drawn, compact=True, border=2)
     return "".join(f"\x1b[97;40m{line}\x1b[0m\n" for line in drawn.getvalue().splitlines())
-
-
-@contextlib.contextmanager
-def _progress(sentence: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        typer.echo(sentence, err=True)
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(sentence):
-        yield

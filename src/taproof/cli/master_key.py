@@ -2,15 +2,14 @@
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import asyncio
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import typer
 
 from taproof.cli.command import STORE, AsJson, Given, command, group, load, open_encrypted_store
-from taproof.cli.output import print_json
+from taproof.cli.output import print_json, show_status
 from taproof.config.database_url import is_postgres, master_key_file
 from taproof.config.options import variable
 from taproof.core.entropy import system_entropy
@@ -21,6 +20,11 @@ commands: Final = group("master-key", "Replace the master key, which encrypts st
 
 _NAME: Final = variable("master_key")
 _UNREADABLE_SHOWN: Final = 10
+_STEPS: Final = {
+    "made": "Created a new key. It is now the first in the key file, before the old one.",
+    "taken_up": "The key file has several keys. Continuing the interrupted rotation.",
+    "removed": "Removed the old key from the key file.",
+}
 
 
 class KeyNotInFile(TaproofError, code="key_not_in_file"):
@@ -60,9 +64,10 @@ async def rotate(given: Given, *, as_json: AsJson = False) -> None:
         )
     path = master_key_file(settings.database_url).absolute()
     async with open_encrypted_store(settings) as (storage, encryptor):
-        with _progress() as on_progress:
+        with show_status("Reading…") as show:
+            report = partial(_report, show)
             rotated = await rotate_key_file(
-                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, on_progress=on_progress
+                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, on_progress=report
             )
     reencrypted = rotated.reencrypted
     if as_json:
@@ -87,16 +92,15 @@ async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
         raise KeyInFile
     async with open_encrypted_store(settings) as (storage, encryptor):
         count = encryptor.key_count
-        with _progress() as on_progress:
+        with show_status("Reading…") as show:
 
             async def settle() -> None:
                 if count > 1:
-                    on_progress("waiting", round(SETTLE_SECONDS))
+                    _report(show, "waiting", round(SETTLE_SECONDS))
                     await asyncio.sleep(SETTLE_SECONDS)
 
-            reencryptor = Reencryptor(
-                storage, encryptor, system_entropy, on_progress=lambda so_far: on_progress("resealed", so_far)
-            )
+            on_progress = partial(_report, show, "resealed")
+            reencryptor = Reencryptor(storage, encryptor, system_entropy, on_progress=on_progress)
             reencrypted = await reencryptor.reencrypt(settle)
     if as_json:
         counts = {"resealed": reencrypted.reencrypted, "left": reencrypted.left}
@@ -128,25 +132,11 @@ def _print_unreadable(reencrypted: Reencrypted) -> None:
             typer.echo(f"  {kind} of {name}")
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str, int], None]]:
-    """Report progress on stderr; on a terminal, also show the number of values."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    lines = {
-        "made": "Created a new key. It is now the first in the key file, before the old one.",
-        "taken_up": "The key file has several keys. Continuing the interrupted rotation.",
-        "removed": "Removed the old key from the key file.",
-    }
-    with console.status("Reading…") if sys.stderr.isatty() else contextlib.nullcontext() as status:
-
-        def show(step: str, number: int) -> None:
-            if step in lines:
-                typer.echo(lines[step], err=True)
-            elif step == "waiting":
-                typer.echo(f"Waiting {number} seconds for work in progress, then checking all values again.", err=True)
-            elif status is not None:
-                status.update(f"Encrypted {number:,} values again…")
-
-        yield show
+def _report(show: Callable[[str], None], step: str, number: int) -> None:
+    """Report a step on stderr; on a terminal, also show the number of values."""
+    if step in _STEPS:
+        typer.echo(_STEPS[step], err=True)
+    elif step == "waiting":
+        typer.echo(f"Waiting {number} seconds for work in progress, then checking all values again.", err=True)
+    else:
+        show(f"Encrypted {number:,} values again…")

@@ -1,10 +1,11 @@
 """Print the output of commands: tables for people, tab-separated lines for pipes, JSON for programs."""
 
+import contextlib
 import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import typer
@@ -110,6 +111,18 @@ def print_secrets(lines: Sequence[tuple[str, str]], advice: str = _SHOWN_ONCE) -
     for label, secret in lines:
         typer.echo(f"\n  {label}\n  {secret}")
     typer.echo()
+
+
+@contextlib.contextmanager
+def show_status(text: str) -> Iterator[Callable[[str], None]]:
+    """Show what a command does, on stderr if that is a terminal; yield a function that replaces the text."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console  # noqa: PLC0415 — slow, and only a terminal needs it.
+
+    with Console(stderr=True).status(text) as status:
+        yield status.update
 
 
 def print_finding(status: str, name: str, detail: str, advice: str) -> None:

@@ -61,16 +61,11 @@ class RemoteService:
 
     def send(self, request: Request, receive: Receive | None = None) -> CallResult:
         """Send a request. `receive` is given the body of a successful response in pieces, for at most an hour."""
-        if receive is None:
-            return self.http.send(replace(request, seconds=_SECONDS))
-        return self.http.download(replace(request, seconds=_DOWNLOAD_SECONDS), receive)
+        seconds = _SECONDS if receive is None else _DOWNLOAD_SECONDS
+        return self.http.send(replace(request, seconds=seconds), receive)
 
     def ask(self, request: Request) -> dict[str, Any]:
-        """Send a request, and return the JSON of the response.
-
-        Raises:
-            TaproofApiError: the service answered with an error, or there was no usable answer.
-        """
+        """Send a request, and return the JSON of the response. Any other response raises a TaproofApiError."""
         return document(self.service, self.send(request))
 
 
@@ -89,11 +84,7 @@ def call_failed(address: str, error: TaproofApiError, what: str = "") -> CallFai
 
 @contextlib.contextmanager
 def open_remote(address: str, access_token: str | None = None) -> Iterator[RemoteService]:
-    """Yield a service to call, and close its connections afterwards.
-
-    Raises:
-        CallFailed: the environment names a proxy that is not an HTTP proxy.
-    """
+    """Yield a service to call, and close its connections afterwards."""
     from taproof.sdk.blocking_http import BlockingHttp
     from taproof.sdk.environment_proxy import UnusableProxy
 

@@ -17,11 +17,9 @@ _STANDARD: Final = "-"
 
 
 def with_settings(definition: type, *others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a function these settings as options, in place of its parameter `**settings`.
+    """Return a decorator that gives a function options in place of its parameter `**settings`.
 
-    Args:
-        definition: the `TypedDict` of the settings.
-        others: settings that are no such options.
+    The options are the settings of the `TypedDict` `definition` that are not in `others`.
     """
     only = inspect.Parameter.KEYWORD_ONLY
 
@@ -39,11 +37,7 @@ def with_settings(definition: type, *others: str) -> Callable[[Callable[..., Any
 
 
 def given_settings(definition: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings from the values of their options. A list of empty strings empties the setting.
-
-    Raises:
-        InvalidRequest: a file cannot be read, or is not JSON.
-    """
+    """Return the settings from the values of their options. A list of empty strings empties the setting."""
     given = {}
     for name, each in described(definition).items():
         value = values.get(_parameter(name, each))

@@ -1,10 +1,7 @@
 """`taproof users`: the people who sign in with the messenger."""
 
 import codecs
-import contextlib
 import re
-import sys
-from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final
 
 import typer
@@ -26,7 +23,7 @@ from taproof.cli.developer_api import (
     offer_services,
     open_developer_api,
 )
-from taproof.cli.output import Column, print_items, print_json
+from taproof.cli.output import Column, print_items, print_json, show_status
 from taproof.cli.remote import CallFailed
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
@@ -37,6 +34,7 @@ from taproof.service.erasure import Erasure, checked_messenger_id
 
 _NOT_ASCII: Final = re.compile(r"[^\n\x20-\x7e]+")
 _BEGIN: Final = '{"messenger_id": '
+_NO_EXPORT: Final = "The service does not answer like a Taproof service: this is not an export."
 
 
 class ExportIncomplete(TaproofError, code="export_incomplete"):
@@ -170,30 +168,21 @@ class _ExportPrinter:
         self._last_line = ""  # Its end, with the line break.
 
     def print(self, piece: bytes) -> None:
-        """Print the next piece.
-
-        Raises:
-            CallFailed: the first pieces are not the beginning of an export. Nothing was printed.
-        """
+        """Print the next piece. Refuse the first ones, and print nothing, if they do not begin an export."""
         text = self._held + _NOT_ASCII.sub(_escaped, self._decode(piece))
         if not self._begun and len(text) < len(_BEGIN):
             self._held = text
             return
         if not self._begun and not text.startswith(_BEGIN):
-            raise CallFailed("The service does not answer like a Taproof service: this is not an export.")
+            raise CallFailed(_NO_EXPORT)
         self._held, self._begun = "", True
         typer.echo(text, nl=False)
         self._last_line = (self._last_line + text).splitlines(keepends=True)[-1][-len(_BEGIN) :]
 
     def finish(self, last_line: str) -> None:
-        """Check that nothing is missing.
-
-        Raises:
-            CallFailed: this was not an export.
-            ExportIncomplete: it broke off.
-        """
+        """Check that this was an export, and that it did not break off."""
         if not self._begun:
-            raise CallFailed("The service does not answer like a Taproof service: this is not an export.")
+            raise CallFailed(_NO_EXPORT)
         if self._last_line != last_line:
             raise ExportIncomplete
 
@@ -212,20 +201,8 @@ async def _erase_everywhere(given: Given, messenger_id: str, *, yes: bool) -> di
     async with offer_services(), open_store(load(given)) as storage:
         checked_messenger_id(messenger_id)
         confirm(_question(messenger_id, "in all projects"), yes=yes)
-        with _progress() as progress:
+        with show_status("Erasing") as show:
             erasure = Erasure(storage, system_clock, system_entropy)
-            rows = await erasure.erase_everywhere(messenger_id, progress)
+            rows = await erasure.erase_everywhere(messenger_id, lambda done: show(f"Erasing: {done:,} rows"))
         linked = await storage.developers.read_developer_by_messenger_id(messenger_id)
     return {"erased": rows > 0, "erased_rows": rows, "developer": None if linked is None else linked.email}
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    """On a terminal, show how many rows have been erased. The total is unknown until the end."""
-    if not sys.stderr.isatty():
-        yield lambda _rows: None
-        return
-    from rich.console import Console  # noqa: PLC0415 — slow, and only a terminal needs it.
-
-    with Console(stderr=True).status("Erasing") as status:
-        yield lambda rows: status.update(f"Erasing: {rows:,} rows")

@@ -149,11 +149,8 @@ def configure_logging(
 ) -> None:
     """Send all log lines of the process to one stream, in one format. A later call replaces an earlier one.
 
-    Args:
-        level: debug, info, warning or error.
-        log_format: console, for people, or json, one object per line.
-        stream: the target; stderr by default, because stdout is for the output of commands.
-        process: the number of this process, added to its lines if several processes write to one stream.
+    The stream is stderr by default, because stdout is for the output of commands. `process` is the number of this
+    process, which is added to its lines if several processes write to one stream.
     """
 
     def add_process(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

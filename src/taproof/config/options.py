@@ -61,18 +61,6 @@ def called(name: str) -> str:
     return f"{flag(name)} ({variable(name)})"
 
 
-NO_MESSENGER: Final = (
-    f"There is no messenger to sign in with. Set {called('bot_token')} to the token of a bot from @BotFather, or try "
-    f"Taproof out with {called('sandbox')}."
-)
-"""The error of `serve` without a bot token and without the sandbox."""
-
-NO_LINK_BASE: Final = (
-    f"The address of sign-in links is unknown. Set {called('messenger_link_base')}, such as https://t.me/my_bot, or "
-    f"{called('bot_token')}."
-)
-"""The same error for a node that only answers HTTP, and so needs no bot."""
-
 NO_MASTER_KEY: Final = (
     f"{variable('master_key')} is not set. With PostgreSQL, every node and every command needs the same key, which is "
     "not stored in a file. Create a key only for a new database: openssl rand -base64 32"
@@ -82,4 +70,12 @@ NO_MASTER_KEY: Final = (
 
 def no_messenger(role: str, bot_updates: str) -> str:
     """Return the error of a node that needs a bot token and has none."""
-    return NO_LINK_BASE if role == "api" and bot_updates == "polling" else NO_MESSENGER
+    if role == "api" and bot_updates == "polling":  # The node only answers HTTP, and so needs no bot.
+        return (
+            f"The address of sign-in links is unknown. Set {called('messenger_link_base')}, such as "
+            f"https://t.me/my_bot, or {called('bot_token')}."
+        )
+    return (
+        f"There is no messenger to sign in with. Set {called('bot_token')} to the token of a bot from @BotFather, or "
+        f"try Taproof out with {called('sandbox')}."
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -91,31 +91,10 @@ def _authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-# ---- defaults that depend on other settings
-
-
-def _default_database_url(known: dict[str, Any]) -> str:
-    return f"{SQLITE}taproof-sandbox.db" if known["sandbox"] else f"{SQLITE}taproof.db"
-
-
-def _default_keep_alive(known: dict[str, Any]) -> int:
-    """Return a time that is short for strangers, and longer than those of common proxies (60 to 120 seconds)."""
-    return 150 if known["trusted_proxy"] else 10
-
-
-def _default_log_format() -> Literal["console", "json"]:
-    return "console" if sys.stderr.isatty() else "json"
-
-
 def _setting(panel: str, meaning: str, *, default: Any = None, shown: str = "", **more: Any) -> Any:
-    """Return a field.
+    """Return a field. `panel` is its group in `--help`, which shows the first sentence of `meaning`.
 
-    Args:
-        panel: the group in which `--help` shows it.
-        meaning: the text in `--help-all`; `--help` shows its first sentence.
-        default: the value, or a function that returns it. The function can take the settings before it as a dict.
-        shown: the default in words, if the value itself is unclear.
-        more: for pydantic.
+    `default` is a value, or a function of the settings before it. `shown` is the default in words, if it is unclear.
     """
     more["default_factory" if callable(default) else "default"] = default
     return Field(description=meaning, json_schema_extra={"panel": panel, "default": shown}, **more)
@@ -155,7 +134,8 @@ class Settings(BaseModel):
         _LISTEN,
         "Seconds after which an idle connection is closed, and within which the address and headers of a request must "
         "arrive. A proxy must close its own idle connections earlier.",
-        default=_default_keep_alive,
+        # Short for strangers, and longer than the times of common proxies (60 to 120 seconds).
+        default=lambda known: 150 if known["trusted_proxy"] else 10,
         shown="10; with a trusted proxy, 150",
     )
     bot_token: BotToken = _setting(
@@ -226,7 +206,7 @@ class Settings(BaseModel):
         _STORE,
         "The database: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE for several nodes. "
         "If it contains a password, set it in the environment.",
-        default=_default_database_url,
+        default=lambda known: f"{SQLITE}taproof-sandbox.db" if known["sandbox"] else f"{SQLITE}taproof.db",
         shown="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
         repr=False,
     )
@@ -269,7 +249,7 @@ class Settings(BaseModel):
     log_format: LogFormat = _setting(
         _LOGS,
         "Format of the log on stderr.",
-        default=_default_log_format,
+        default=lambda: "console" if sys.stderr.isatty() else "json",
         shown="console on a terminal, else json",
     )
     traces: Traces = _setting(

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import structlog
 import uvloop
@@ -37,7 +37,7 @@ from taproof.core.mini_apps import PRODUCTION_KEY, TEST_KEY
 from taproof.http.body import BODY_SECONDS, BodiesInTime
 from taproof.http.cells import SharedMetrics
 from taproof.http.limits.pages import PageLimit
-from taproof.http.metrics import LeaderWork
+from taproof.http.metrics import LeaderWork, ReadyCheck
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
@@ -45,7 +45,6 @@ from taproof.oidc.services import CALLS, PAGES
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.pages import Pages
-from taproof.runtime.readiness import watch_readiness
 from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
@@ -61,6 +60,8 @@ _FINISH_REQUESTS: Final = 12.0
 
 _BOT_LOOK: Final = 5.0
 """Seconds between two reads of what other processes know about the service's own bot."""
+_READY_CHECK: Final = 5.0
+"""Seconds between two checks of readiness: short for an alert, and next to nothing for the store."""
 
 _log = structlog.get_logger(__name__)
 
@@ -92,12 +93,7 @@ def run(settings: Settings, sibling: Sibling | None = None) -> None:
 async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
     """Run the service until SIGTERM or SIGINT, then finish the work in progress.
 
-    Args:
-        settings: the settings; `listener.check_listening` has checked them.
-        sibling: set if this is one of several processes; if None, the start screen is printed.
-
-    Raises:
-        TaproofError: the operator must fix something first; the sentence says what.
+    `listener.check_listening` has checked the settings. The only process of a service prints the start screen.
     """
     raise_file_limit()
     stopping = asyncio.Event()
@@ -115,7 +111,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
-        apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
+        apps |= mini_app_apps(services, sandbox.messenger.init_data_key if sandbox else telegram_key(settings))
         token = sandbox.bot_token if sandbox else settings.service_bot_token
         messenger = connect_messenger(settings, services, token) if settings.needs_bot else None
         if messenger is not None:
@@ -246,7 +242,7 @@ async def _choose_parts(
         election = LeaderElection(storage.leases, system_clock, holder, name, work, show=show)
         parts.finishing.append(election.run_until(stopping))
 
-    parts.cancelled.append(watch_readiness(services.readiness, services.metrics.show_ready))
+    parts.cancelled.append(_watch_readiness(services))
     if settings.serves_api:
         parts.finishing.append(services.waiting.run_until(stopping))
     if settings.role in {"all", "bot"} and messenger is not None:
@@ -263,6 +259,15 @@ async def _choose_parts(
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
     return parts
+
+
+async def _watch_readiness(services: Services) -> None:
+    """Report in the metrics whether sign-ins can work in this process, as /readyz does."""
+    while True:
+        missing = await services.readiness.missing()
+        for check in get_args(ReadyCheck):
+            services.metrics.show_ready(check, check not in missing)
+        await asyncio.sleep(_READY_CHECK)
 
 
 async def _watch_service_bot(settings: Settings, services: Services, messenger: BotRuntime | None) -> None:

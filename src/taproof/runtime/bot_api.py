@@ -19,11 +19,7 @@ class ProxyUnusable(TaproofError, code="proxy_unusable"):
 
 
 def proxy_to(url: str) -> EnvironmentProxy | None:
-    """Return the proxy of the environment for this address, if any.
-
-    Raises:
-        ProxyUnusable: it is not an HTTP proxy.
-    """
+    """Return the proxy of the environment for this address, if any."""
     try:
         return find_proxy(url, os.environ)
     except UnusableProxy as error:
@@ -31,11 +27,7 @@ def proxy_to(url: str) -> EnvironmentProxy | None:
 
 
 def open_bot_api(settings: Settings) -> BotApiClient:
-    """Return a client for the Bot API of the messenger or of the sandbox.
-
-    Raises:
-        ProxyUnusable: the environment names a proxy that is not an HTTP proxy.
-    """
+    """Return a client for the Bot API of the messenger or of the sandbox."""
     if not settings.sandbox:
         environment, trusted = settings.telegram_environment, _client_context()
         proxy = None if settings.role == "worker" else proxy_to(settings.bot_api_url)

@@ -4,7 +4,7 @@ The doctor and the commands that must not create a missing database use it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 
@@ -14,17 +14,19 @@ from taproof.core.errors import StoreUnavailable
 from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.connection_errors import sentence_about
 
-_PATIENCE: Final = 5.0
 _OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 """Errors that are shown with the server's own message and the address."""
 _ASK: Final = """
-SELECT current_setting('server_version_num')::INTEGER, current_setting('server_version'),
-  current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
-  (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT,
-  to_regclass('schema_migrations') IS NOT NULL,
-  EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace),
-  current_setting('synchronous_commit'), current_setting('synchronous_standby_names') <> '',
-  (SELECT count(*) FROM pg_stat_replication)::INTEGER"""
+SELECT current_setting('server_version_num')::INTEGER AS version_number, current_setting('server_version') AS version,
+  current_setting('server_encoding') AS encoding,
+  pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS is_read_only,
+  current_setting('synchronous_commit') AS synchronous_commit,
+  current_setting('synchronous_standby_names') <> '' AS waits_for_standbys,
+  (SELECT count(*) FROM pg_stat_replication)::INTEGER AS standbys,
+  (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS now,
+  to_regclass('schema_migrations') IS NOT NULL AS is_ours,
+  NOT EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace)
+    AS is_empty"""
 _VERSION: Final = "SELECT coalesce(max(version), 0) FROM schema_migrations"
 
 
@@ -48,53 +50,37 @@ class DatabaseServer:
     """The number of connected standbys."""
 
 
-async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
-    """Inspect the server and the database.
-
-    Raises:
-        StoreUnavailable: it cannot be reached; the sentence says why and names the address without the password.
-    """
+async def ask_server(database_url: str, clock: Clock, patience: float = 5.0) -> DatabaseServer:
+    """Inspect the server and the database; each step may take `patience` seconds. No error shows the password."""
     try:
-        connection = await connect(database_url, timeout=_PATIENCE)
+        connection = await connect(database_url, timeout=patience)
         try:
             # Behind PgBouncer in transaction mode, related queries must be one transaction.
             async with connection.transaction(readonly=True):
                 asked = clock()
-                found: Any = await connection.fetchrow(_ASK, timeout=_PATIENCE)
-                skew = (asked + clock()) // 2 - found[4]
-                schema_version: int | None = 0
-                if found[5]:
-                    schema_version = await connection.fetchval(_VERSION, timeout=_PATIENCE)
+                found = dict(await connection.fetchrow(_ASK, timeout=patience))
+                skew = (asked + clock()) // 2 - found.pop("now")
+                is_ours, is_empty = found.pop("is_ours"), found.pop("is_empty")
+                schema_version = 0 if is_empty else None
+                if is_ours:
+                    schema_version = await connection.fetchval(_VERSION, timeout=patience)
         finally:
-            await connection.close(timeout=_PATIENCE)
+            await connection.close(timeout=patience)
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as error:
         if not isinstance(error, _OWN_WORDS) and (sentence := sentence_about(error, database_url)):
             raise StoreUnavailable(sentence) from None
+        reason = f"no response within {patience:.0f} s" if isinstance(error, TimeoutError) else _reason(error)
         raise StoreUnavailable(
-            f"The database {shown_database(database_url)} cannot be reached: {_reason(error)}. Check "
-            "TAPROOF_DATABASE_URL, that the server is running, and that it accepts this user."
+            f"The database {shown_database(database_url)} cannot be reached: {reason}. Check TAPROOF_DATABASE_URL, "
+            "that the server is running, and that it accepts this user."
         ) from None
-    if not found[5] and found[6]:
-        schema_version = None
-    return DatabaseServer(
-        version_number=found[0],
-        version=found[1],
-        encoding=found[2],
-        is_read_only=found[3],
-        skew=skew,
-        schema_version=schema_version,
-        synchronous_commit=found[7],
-        waits_for_standbys=found[8],
-        standbys=found[9],
-    )
+    return DatabaseServer(**found, skew=skew, schema_version=schema_version)
 
 
 def _reason(error: Exception) -> str:
     """Return the reason of an error, without any part of the address."""
     if isinstance(error, asyncpg.PostgresError):
         return str(error).splitlines()[0].rstrip(".")
-    if isinstance(error, TimeoutError):
-        return f"no response within {_PATIENCE:.0f} s"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     # The error's text may quote the whole address.

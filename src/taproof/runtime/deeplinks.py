@@ -17,14 +17,9 @@ _log = structlog.get_logger(__name__)
 class Deeplinks:
     """Returns the addresses that session tokens are appended to.
 
-    The address of the service's own bot may be unknown until the messenger answers, and changes with the bot's
-    username: see `know`.
-
-    Args:
-        service_bot: that address, if it is known from the start. If it names a bot on a host of Telegram's, the name
-            follows the bot's username. Any other address stays.
-        project_bots: the part of a link before the username of a project bot.
-        bot_id: the id of the service's own bot; None while it is unknown.
+    The address and the id of the service's own bot may be unknown until the messenger answers: see `know`. If the
+    address names a bot on a host of Telegram's, the name follows the bot's username. Any other address stays.
+    `project_bots` is the part of a link before the username of a project bot.
     """
 
     def __init__(self, service_bot: str | None, project_bots: str = "https://t.me/", bot_id: int | None = None) -> None:

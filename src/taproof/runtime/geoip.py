@@ -38,13 +38,6 @@ class GeoIpFile:
 
     The file is mapped into memory, so an update must replace it as a whole, as `geoipupdate` and `mv` do. Truncating
     the file while it is in use kills the process.
-
-    Args:
-        path: the .mmdb file.
-        clock: returns the time in ms.
-
-    Raises:
-        GeoIpFileUnusable: it cannot be read, or contains no places.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -96,11 +89,7 @@ class GeoIpFile:
 
 
 def place_finder(path: Path | None, clock: Clock) -> Callable[[str], str]:
-    """Return a function that finds the place of an address; without a file it always returns "".
-
-    Raises:
-        GeoIpFileUnusable: the file cannot be read, or contains no places.
-    """
+    """Return a function that finds the place of an address; without a file it always returns ""."""
     return (lambda _address: "") if path is None else GeoIpFile(path, clock).find_place
 
 

@@ -44,10 +44,6 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
 
     The key is first written under another name and then linked into place, which fails if the file exists. So if two
     processes start at the same time, one key wins, and no partial key is ever read.
-
-    Raises:
-        MasterKeyWrong: the file is missing, but the database has been used with a key.
-        MasterKeyUnreadable: the file cannot be read or written; the sentence says why.
     """
     try:
         if not path.exists():
@@ -106,12 +102,7 @@ class KeyFile:
 
 @contextlib.contextmanager
 def held_key_file(path: Path) -> Iterator[Path]:
-    """Lock the key file against other rotations inside the `with` block; yield its real path.
-
-    Raises:
-        KeyRotationUnderWay: another process holds the lock.
-        MasterKeyUnwritable: the directory cannot be opened.
-    """
+    """Lock the key file against other rotations inside the `with` block; yield its real path."""
     with _sentences(path):
         real = path.resolve(strict=True)
         directory = os.open(real.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -127,37 +118,36 @@ def held_key_file(path: Path) -> Iterator[Path]:
 
 
 def read_master_keys(path: Path) -> list[str]:
-    """Return the keys in the file. Raises MasterKeyUnwritable if it cannot be read."""
+    """Return the keys in the file."""
     with _sentences(path):
         return split_master_keys(_read(path)[0])
 
 
 def write_master_keys(path: Path, keys: Sequence[str]) -> None:
-    """Replace the file and keep its owner. The caller must hold `held_key_file`.
-
-    If the process is killed or the power fails, the file has either the complete old or the complete new content.
-
-    Raises:
-        MasterKeyUnwritable: nothing was changed; the sentence says why.
-    """
-    # The name is always the same, so that the next call removes a killed process's draft, which contains the keys too.
-    draft = path.with_name(f".{path.name}.new")
+    """Replace the file and keep its owner; if that fails, nothing is changed. The caller must hold `held_key_file`."""
     with _sentences(path):
-        draft.unlink(missing_ok=True)
-        try:
-            write_private(draft, keys, path.stat())
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        sync_directory(path.parent)
+        replace_private(path, keys, path.stat())
 
 
-def write_private(path: Path, lines: Sequence[str], like: os.stat_result | None = None) -> None:
-    """Create a file that only its owner can read (mode 0600), and sync its content, not its name.
+def replace_private(path: Path, lines: Sequence[str], like: os.stat_result | None = None) -> None:
+    """Replace a file that only its owner can read. A killed process or a power failure leaves it old or new, but whole.
 
     It gets the owner of the file `like`.
     """
+    # The name is always the same, so that the next call removes a killed process's draft, which is as secret.
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    try:
+        _write_private(draft, lines, like)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def _write_private(path: Path, lines: Sequence[str], like: os.stat_result | None = None) -> None:
+    """Create a file with mode 0600, and sync its content, not its name."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         if like is not None and like.st_uid != os.fstat(descriptor).st_uid:
@@ -171,7 +161,7 @@ def write_private(path: Path, lines: Sequence[str], like: os.stat_result | None 
 def _make(path: Path, key: str, unique: str) -> None:
     draft = path.with_name(f".{path.name}.{unique}")
     try:
-        write_private(draft, [key])
+        _write_private(draft, [key])
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(draft)
     finally:

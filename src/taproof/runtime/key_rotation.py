@@ -56,19 +56,8 @@ async def rotate_key_file(
 ) -> Rotated:
     """Add a new key to the file, encrypt all values under it, and remove the old key.
 
-    Args:
-        path: the key file.
-        storage: its database.
-        encryptor: follows the file.
-        entropy: returns random bytes.
-        settle_seconds: the pause between two passes over the database: `SETTLE_SECONDS`, except in tests.
-        on_progress: called at each step, and after each write with the number of values encrypted so far.
-
-    Raises:
-        KeyRotationUnderWay: another process is rotating the key.
-        MasterKeyUnwritable: the file cannot be replaced.
-        StillEncrypting: the file has both keys, and nothing is lost.
-        StoreUnavailable: the database failed; the file has both keys.
+    The encryptor must follow the file. `on_progress` is called at each step, and after each write with the number of
+    values encrypted so far. After StillEncrypting or StoreUnavailable, the file has both keys, and nothing is lost.
     """
 
     async def settle() -> None:

@@ -25,12 +25,8 @@ CONNECTIONS: Final = 16_384
 """Maximum number of connections that one process serves at a time; others wait to be accepted.
 
 It is more than the limit of waiting calls (`service/sessions/wait.py`), so that other calls are still answered."""
-
-
 SEND_BUFFER: Final = 64 * 1024
 """Bytes of a response that the kernel buffers for one connection."""
-
-
 HEAD_LIMIT: Final = 16 * 1024
 """Maximum size of a request's address and headers, in bytes. Granian answers 431 for a larger head. Parsing 400 KiB,
 the default limit, blocks the event loop for tens of milliseconds before the sender is known."""
@@ -82,12 +78,7 @@ def raise_file_limit() -> None:
 
 
 def check_listening(settings: Settings) -> None:
-    """Check that the process can listen on this address and serve HTTPS, before anything is opened.
-
-    Raises:
-        AddressInUse: the process cannot listen there.
-        CertificateUnusable: the certificate and its key do not match.
-    """
+    """Check that the process can listen on this address and serve HTTPS, before anything is opened."""
     try:
         # The socket is not shared. A shared one would succeed although another program uses the port.
         bind_socket(settings.host, settings.port, shared=False).close()

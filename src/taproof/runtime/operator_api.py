@@ -22,9 +22,7 @@ async def open_operator_api(
 ) -> AsyncIterator[ASGIApp]:
     """Yield the application that serves `/api/v1/dev/*`. Its calls need no credentials: the operator has the database.
 
-    Args:
-        settings: the settings of the service. The database must exist.
-        choose: returns the developer for whom every call acts.
+    `choose` returns the developer for whom every call acts.
     """
     async with open_services(settings) as services:
         developer = await choose(services.storage)

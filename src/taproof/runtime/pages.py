@@ -20,8 +20,6 @@ from taproof.core.entropy import system_entropy
 from taproof.runtime.services import Services
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from taproof.api.developer import DeveloperApi
     from taproof.console.app import Console
     from taproof.console.sandbox_sign_in import SandboxDeveloper
@@ -51,11 +49,7 @@ class MadeOnce(Generic[T]):
 
 
 class LaterApp:
-    """An application that is built in a thread: by `build`, or for its first request.
-
-    Args:
-        make: returns the application; called once.
-    """
+    """An application that is built in a thread: by `build`, or for its first request. `make` is called once."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
         self._make = make
@@ -86,7 +80,7 @@ class Pages:
         self._services = services
         self._sandbox_developer = sandbox_developer
         self._brand = Brand(settings.console_name, settings.console_logo)
-        self._made_developer_api = MadeOnce(self._make_developer_api)
+        self._made_developer_api = MadeOnce(lambda: developer_api(services).build_app())
         self._made_console = MadeOnce(self._make_console)
         self._made_openid = MadeOnce(self._make_openid)
         self.developer_api: Final = LaterApp(self._made_developer_api)
@@ -108,9 +102,6 @@ class Pages:
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Serve the console's live list until the process stops."""
         await self._made_console().live.run_until(stopping)
-
-    def _make_developer_api(self) -> "FastAPI":
-        return developer_api(self._services).build_app()
 
     def _make_documents(self) -> ASGIApp:
         from taproof.api.openapi.serving import build_documents

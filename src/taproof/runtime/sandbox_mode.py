@@ -27,8 +27,6 @@ class RunningSandbox:
     messenger: Sandbox
     bot_id: int
     bot_token: str
-    init_data_key: bytes
-    """The public key with which the sandbox messenger signs the data of Mini Apps."""
     seed: Seed
     apps: Mapping[str, ASGIApp]
     link_base: str
@@ -54,16 +52,14 @@ async def start_sandbox(settings: Settings, services: Services) -> RunningSandbo
     async def read_webhook_secret() -> str:
         return (await services.projects.read_webhook_secret(actor, seeded.project.id)).webhook_secret
 
-    client = seeded.client
     id_tokens = None
-    if client is not None:
-        id_tokens = IdTokens(settings.base_url, client.id, services.openid.keys.read_jwks, system_clock)
+    if seeded.client is not None:
+        id_tokens = IdTokens(settings.base_url, seeded.client.id, services.openid.keys.read_jwks, system_clock)
     apps: dict[str, ASGIApp] = {
         "/sandbox/*": messenger.app,
         "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy, id_tokens).app,
         "/": RedirectResponse("/demo"),
     }
-    link_base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"
     invitation = None
     if seeded.developer.messenger_id is None:
         invitation = (await services.invitations.invite_again(actor, seeded.developer)).code
@@ -71,16 +67,13 @@ async def start_sandbox(settings: Settings, services: Services) -> RunningSandbo
     async def authenticate() -> tuple[AccessToken, Developer]:
         return await services.developers.authenticate(seeded.access_token)
 
-    developer = SandboxDeveloper(authenticate, OwnHosts(settings.base_url).include_authority)
-    key = messenger.init_data_key
     return RunningSandbox(
         messenger=messenger,
         bot_id=number,
         bot_token=token,
-        init_data_key=key,
         seed=seeded,
         apps=apps,
-        link_base=link_base,
-        developer=developer,
+        link_base=settings.messenger_link_base or f"{settings.base_url}/sandbox/phone",
+        developer=SandboxDeveloper(authenticate, OwnHosts(settings.base_url).include_authority),
         invitation=invitation,
     )

@@ -29,7 +29,7 @@ from taproof.oidc.services import ProviderServices
 from taproof.runtime.bot_api import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
-from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
+from taproof.runtime.store import open_encryptor, open_storage
 from taproof.runtime.traces import Tracing, open_traces
 from taproof.service.bots import Bots
 from taproof.service.installation import check_mode
@@ -38,6 +38,8 @@ from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
 from taproof.service.oidc.tokens import Tokens
+from taproof.service.plans import Plans
+from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
@@ -82,10 +84,22 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
         stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
         encryptor = await open_encryptor(settings, storage)
-        deeplinks = _deeplinks(settings)
+        project_bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
+        deeplinks = Deeplinks(settings.messenger_link_base, project_bots, bot_id_of(settings.service_bot_token))
         recorded, prompt_ended = asyncio.Event(), asyncio.Event()
-        projects = open_projects(settings, storage, encryptor)
-        plans = open_plans(settings, storage)
+        projects = Projects(
+            storage,
+            encryptor,
+            system_clock,
+            system_entropy,
+            address_rules=settings.address_rules,
+            webhook_ports=settings.webhook_ports,
+            # Only the sandbox accepts webhook URLs on plain HTTP, to loopback.
+            allow_loopback_http=settings.sandbox,
+            limits=settings.plan_projects,
+        )
+        limits = {"projects": settings.plan_projects, "sign_ins": settings.plan_sign_ins}
+        plans = Plans(storage, system_clock, system_entropy, **limits)
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         waiting = Waiting(storage, system_clock)
         signals = Signals(
@@ -212,8 +226,3 @@ def _own_origin(base_url: str) -> str:
         return read_origin(base_url)
     except NotAnOrigin:
         return ""
-
-
-def _deeplinks(settings: Settings) -> Deeplinks:
-    bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
-    return Deeplinks(settings.messenger_link_base, bots, bot_id_of(settings.service_bot_token))

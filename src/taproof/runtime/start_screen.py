@@ -24,11 +24,8 @@ _VERSION: Final = version("taproof")
 def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None, *, link_known: bool) -> None:
     """Print the start screen to stdout.
 
-    Args:
-        settings: the settings of the service.
-        seed: the initial data of the sandbox.
-        invitation: the code of an invitation, for the first developer or, in the sandbox, the existing one.
-        link_known: whether sign-ins can already be started.
+    `seed` is the initial data of the sandbox, and `invitation` the code of an invitation for the first developer or, in
+    the sandbox, the existing one. `link_known` is whether sign-ins can already be started.
     """
     base = settings.base_url
     first = [] if invitation is None or not settings.serves_api else _invitation(base, invitation, seed)
@@ -81,8 +78,11 @@ def _print_lines(lines: Iterable[tuple[str, str]]) -> None:
 
 
 def _invitation(base: str, invitation: str, seed: "Seed | None") -> list[tuple[str, str]]:
+    does = "creates the first developer, and is valid for 24 hours"
+    if seed is not None:
+        does = f"links a messenger account to {seed.developer.email}"
     # The code is in the fragment, which browsers do not send and no server logs.
-    return [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
+    return [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: it {does}")]
 
 
 def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
@@ -91,9 +91,3 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
     if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
         return []
     return [("", f"^ the links above use another address: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
-
-
-def _purpose(seed: "Seed | None") -> str:
-    if seed is None:
-        return "it creates the first developer, and is valid for 24 hours"
-    return f"it links a messenger account to {seed.developer.email}"

@@ -16,8 +16,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 from taproof.runtime.key_file import KeyFile, read_or_make_master_key
 from taproof.service.installation import check_master_key, has_master_key
-from taproof.service.plans import Plans
-from taproof.service.projects import Projects
 from taproof.storage.protocol import Storage
 
 
@@ -48,11 +46,7 @@ async def migrate(database_url: str) -> tuple[int, int]:
 
 
 async def has_database(database_url: str) -> bool:
-    """Return whether there is a Taproof database, of any release, without creating or changing anything.
-
-    Raises:
-        StoreUnavailable: the PostgreSQL server cannot be reached.
-    """
+    """Return whether there is a Taproof database, of any release, without creating or changing anything."""
     if not is_postgres(database_url):
         return database_file(database_url).exists()
     from taproof.runtime.database_probe import ask_server
@@ -61,11 +55,7 @@ async def has_database(database_url: str) -> bool:
 
 
 async def read_schema_versions(database_url: str) -> tuple[int, int]:
-    """Return the schema version of an existing database (0 for another program's), and that of this release.
-
-    Raises:
-        StoreUnavailable: the database cannot be read.
-    """
+    """Return the schema version of an existing database (0 for another program's), and that of this release."""
     from taproof.storage.migrate import migrations
 
     if is_postgres(database_url):
@@ -79,12 +69,7 @@ async def read_schema_versions(database_url: str) -> tuple[int, int]:
 
 
 async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
-    """Return the encryptor for this store's master key; it follows changes of a key file.
-
-    Raises:
-        MasterKeyWrong: the key does not match the store.
-        MasterKeyMissing: the store is PostgreSQL, and no key is set.
-    """
+    """Return the encryptor for this store's master key, which must match. It follows changes of a key file."""
     newer: Callable[[], str | None] | None = None
     if settings.master_key is not None:
         key = settings.master_key.get_secret_value()
@@ -101,24 +86,3 @@ async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
         raise TaproofError(f"The master key cannot be used: {error}.") from None
     await check_master_key(storage, encryptor, system_entropy)
     return encryptor
-
-
-def open_plans(settings: Settings, storage: Storage) -> Plans:
-    """Return the use cases of plans, with the limits of these settings."""
-    limits = {"projects": settings.plan_projects, "sign_ins": settings.plan_sign_ins}
-    return Plans(storage, system_clock, system_entropy, **limits)
-
-
-def open_projects(settings: Settings, storage: Storage, encryptor: Encryptor) -> Projects:
-    """Return the use cases of projects, with the webhook URLs that these settings accept."""
-    return Projects(
-        storage,
-        encryptor,
-        system_clock,
-        system_entropy,
-        address_rules=settings.address_rules,
-        webhook_ports=settings.webhook_ports,
-        # Only the sandbox accepts webhook URLs on plain HTTP, to loopback.
-        allow_loopback_http=settings.sandbox,
-        limits=settings.plan_projects,
-    )

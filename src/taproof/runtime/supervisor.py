@@ -66,11 +66,7 @@ class _WorkerSlot:
 
 
 def run(settings: Settings) -> None:
-    """Run the service in `settings.workers` processes until SIGTERM or SIGINT.
-
-    Raises:
-        TaproofError: the operator must fix something first; the sentence says what.
-    """
+    """Run the service in `settings.workers` processes until SIGTERM or SIGINT."""
     check_listening(settings)
     invitation = asyncio.run(_prepare(settings))
     # Reserve the port, even while no process listens. A socket that does not listen gets no connections.
@@ -83,10 +79,7 @@ def run(settings: Settings) -> None:
 
 
 async def _prepare(settings: Settings) -> str | None:
-    """Migrate the schema and check the store's mode and key, before N processes do so at the same time.
-
-    Return the code of an invitation for the first developer; None if there is a developer.
-    """
+    """Migrate and check the store before N processes do so at once; return the code of `app.invite_first`."""
     async with open_services(settings) as services:
         return await app.invite_first(settings, services)
 

@@ -4,14 +4,13 @@ It is next to the database, like the master key, and only its owner can read it.
 and creates a new token at each start.
 """
 
-import contextlib
 from pathlib import Path
 from typing import Final
 
 from taproof.config.database_url import database_file, is_postgres
 from taproof.core.errors import TaproofError
 from taproof.core.identifiers import is_key
-from taproof.runtime.key_file import sync_directory, write_private
+from taproof.runtime.key_file import replace_private
 
 _LONGEST: Final = 200
 """Characters that are read: a token has fewer."""
@@ -30,11 +29,7 @@ def token_file(database_url: str) -> Path | None:
 
 
 def read_token(path: Path) -> str | None:
-    """Return the token in the file; None if there is no file or it has no token.
-
-    Raises:
-        TokenFileUnusable: the file cannot be read.
-    """
+    """Return the token in the file; None if there is no file or it has no token."""
     try:
         with path.open(encoding="ascii", errors="replace") as file:
             text = file.read(_LONGEST).strip()
@@ -46,22 +41,9 @@ def read_token(path: Path) -> str | None:
 
 
 def write_token(path: Path, token: str) -> None:
-    """Replace the content of the file. If the process is killed, it has either the old or the new token.
-
-    Raises:
-        TokenFileUnusable: the file cannot be written.
-    """
-    draft = path.with_name(f".{path.name}.new")
+    """Replace the content of the file."""
     try:
-        draft.unlink(missing_ok=True)
-        try:
-            write_private(draft, [token])
-            draft.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
-        sync_directory(path.parent)
+        replace_private(path, [token])
     except OSError as error:
         raise _unusable(path, error) from error
 

@@ -6,7 +6,7 @@ Only a process that records some imports `taproof.tracing` and OpenTelemetry's S
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.types import ASGIApp
 
@@ -20,32 +20,19 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.storage.protocol import Storage
 from taproof.webhooks.http_client import WebhookClient
 
+if TYPE_CHECKING:
+    from taproof.tracing.traced import Traced
+
+Tracing: TypeAlias = "NoTraces | Traced"
+"""Wraps the parts at the edges of a process. Each method returns an object with the methods of its argument."""
+
 
 class TracesUnavailable(TaproofError, code="traces_unavailable"):
     """Traces cannot be recorded."""
 
 
-class Tracing(Protocol):
-    """Wraps the parts at the edges of a process. Each method returns an object with the methods of its argument."""
-
-    def requests(self, router: Router) -> ASGIApp:
-        """Wrap the router of HTTP requests."""
-
-    def storage(self, storage: Storage) -> Storage:
-        """Wrap the store."""
-
-    def bot_api(self, api: BotApiClient) -> BotApiClient:
-        """Wrap a client of the Bot API."""
-
-    def updates(self, intake: UpdateIntake) -> UpdateIntake:
-        """Wrap the handler of updates that are received by long polling."""
-
-    def webhooks(self, client: WebhookClient) -> WebhookClient:
-        """Wrap the client that posts webhook events."""
-
-
 class NoTraces:
-    """Leaves every part as it is."""
+    """Leaves every part as it is. Its methods are those of `Traced`."""
 
     def requests(self, router: Router) -> ASGIApp:
         return router

@@ -71,7 +71,11 @@ def error_of(
 
     `said` is the `error` field of the response's body. It is untrusted: another server may have answered.
     """
-    kind = _kind(status)
+    kind: type[TaproofApiError] = UnexpectedAnswer
+    if 400 <= status < 500:
+        kind = _KINDS.get(status, InvalidRequest)
+    elif 500 <= status < 600:
+        kind = ServiceUnavailable
     printable = re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\U0010ffff]+", " ", said) if isinstance(said, str) else ""
     sentence = _SECRET.sub("…", printable.encode(errors="replace").decode())[:_LONGEST_SENTENCE].strip()
     if kind is UnexpectedAnswer:
@@ -84,9 +88,3 @@ def error_of(
         code=code if re.fullmatch(r"[a-z0-9_]{1,60}", code) else "",
         retry_after=retry_after,
     )
-
-
-def _kind(status: int) -> type[TaproofApiError]:
-    if 400 <= status < 500:
-        return _KINDS.get(status, InvalidRequest)
-    return ServiceUnavailable if 500 <= status < 600 else UnexpectedAnswer

@@ -189,12 +189,8 @@ class AsyncClient:
             return http_request.CONNECTION_LOST
 
     async def _exchange(self, request: Request) -> HttpResponse:
-        async with self._http.stream(
-            request.method,
-            self._service.address + request.path,
-            content=request.content(),
-            headers=request.headers,
-        ) as response:
+        address, content = self._service.address + request.path, request.content()
+        async with self._http.stream(request.method, address, content=content, headers=request.headers) as response:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk

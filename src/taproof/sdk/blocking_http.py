@@ -117,15 +117,11 @@ class BlockingHttp:
         """Close the connections."""
         self._pool.clear()
 
-    def send(self, request: Request) -> CallResult:
-        """Send one request, without retries."""
-        return self._send(request, None)
+    def send(self, request: Request, receive: Callable[[bytes], object] | None = None) -> CallResult:
+        """Send one request, without retries.
 
-    def download(self, request: Request, receive: Callable[[bytes], object]) -> CallResult:
-        """Do the same as `send`, but give `receive` the body of a successful response in pieces, however long it is."""
-        return self._send(request, receive)
-
-    def _send(self, request: Request, receive: Callable[[bytes], object] | None) -> CallResult:
+        `receive` is given the body of a successful response in pieces, however long it is.
+        """
         try:
             response = self._pool.request(
                 request.method,
@@ -161,9 +157,8 @@ class BlockingHttp:
         except LocationParseError:
             return http_request.NO_HOST
         except HTTPError as error:
-            return (
-                http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.CONNECTION_LOST
-            )
+            is_tls = http_request.is_tls_failure(error)
+            return http_request.WRONG_CERTIFICATE if is_tls else http_request.CONNECTION_LOST
 
 
 def _read_body(response: urllib3.BaseHTTPResponse, limit: int) -> bytes | None:

@@ -26,11 +26,7 @@ def ask_developer_api(
     *,
     answer_limit: int = ANSWER_LIMIT,
 ) -> Call[dict[str, Any]]:
-    """Call `/api/v1/dev` + path, and return the response's JSON.
-
-    Raises:
-        ValueError: the client has no access token.
-    """
+    """Call `/api/v1/dev` + path, and return the response's JSON."""
     if service.access_token is None:
         raise ValueError("Give the client access_token (tap_…): the developer API needs it.")
     request = Request(
@@ -52,11 +48,7 @@ def read_one(
 
 
 def read_list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]:
-    """Return the list in a field of a response.
-
-    Raises:
-        UnexpectedAnswer: there is no such list, it is too long, or one of its items is invalid.
-    """
+    """Return the list in a field of a response."""
     items = answer.get(field)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise UnexpectedAnswer(f"The service's response has no list of {field}.", status=200)
@@ -71,11 +63,7 @@ def given_only(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sent_settings(definition: type, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are not None, as JSON values.
-
-    Raises:
-        TypeError: a setting is unknown, or a string instead of a list.
-    """
+    """Return the settings that are not None, as JSON values. Refuse an unknown one, and a string instead of a list."""
     fields = described(definition)
     sent = given_only(settings)
     for name, value in sent.items():
@@ -90,11 +78,7 @@ def sent_settings(definition: type, settings: Mapping[str, Any]) -> dict[str, An
 
 
 def path_id(value: str) -> str:
-    """Return an id as a part of a path.
-
-    Raises:
-        ValueError: it is not an id. It must not contain "/" or "..".
-    """
+    """Return an id as a part of a path. It must not contain "/" or ".."."""
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
         raise ValueError(
             "An id contains only letters, digits, _ and -, such as proj_…, oidc_…, sess_… or a messenger_id."

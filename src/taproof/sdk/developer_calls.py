@@ -53,7 +53,6 @@ def create_project(service: Service, name: str, **settings: Unpack[ProjectSettin
     Settings that are omitted or None have their defaults.
 
     Args:
-        service: given by the client.
         name: the name that users see in the messenger, up to 100 characters.
         settings: see `ProjectSettings`.
     """
@@ -73,7 +72,6 @@ def update_project(service: Service, project_id: str, **settings: Unpack[Project
     of () allows all sites again.
 
     Args:
-        service: given by the client.
         project_id: the project.
         settings: see `ProjectUpdate`.
     """
@@ -112,7 +110,6 @@ def send_webhook_test(service: Service, project_id: str, *, event: str = "webhoo
     """Send one test event to the webhook URL, and return the result within 10 seconds.
 
     Args:
-        service: given by the client.
         project_id: the project.
         event: the type of the event. Any other type than "webhook.test" has made-up values, and `test` is true.
     """
@@ -159,7 +156,6 @@ def create_access_token(
     The new token cannot have more scopes than the client's token or expire later.
 
     Args:
-        service: given by the client.
         name: a name that describes its purpose.
         expires_at: the time of expiry, with a time zone; by default, the same as the client's token.
         scopes: what the token can do; by default, the same as the client's token.
@@ -175,7 +171,6 @@ def delete_access_token(service: Service, token_id: str, *, keep_created: bool =
     This can be the client's own token.
 
     Args:
-        service: given by the client.
         token_id: `tok_…`.
         keep_created: do not revoke the tokens created with it.
     """
@@ -221,7 +216,6 @@ def list_sessions(
     """Iterate over the sessions of your projects, newest first; pages are read as needed.
 
     Args:
-        service: given by the client.
         project_id: only sessions of this project.
         status: only sessions with this status.
         since: only sessions started at this time or later; a datetime with a time zone.
@@ -251,7 +245,6 @@ def list_deliveries(
     """Iterate over a project's webhook deliveries, newest event first; pages are read as needed.
 
     Args:
-        service: given by the client.
         project_id: the project.
         event: only events of this type, such as "auth.confirmed".
         status: only deliveries with this status, such as "failed".

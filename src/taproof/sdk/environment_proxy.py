@@ -39,9 +39,6 @@ def find_proxy(url: str, environment: Mapping[str, str]) -> EnvironmentProxy | N
 
     `https_proxy` or `http_proxy` (by the scheme of `url`) counts before `all_proxy`, and lower case before upper case.
     Addresses of this machine and those in `no_proxy` are reached directly.
-
-    Raises:
-        UnusableProxy: the proxy is not an HTTP proxy, or its address is malformed.
     """
     parts = urlsplit(url)
     host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme, 0)

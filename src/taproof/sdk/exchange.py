@@ -47,11 +47,7 @@ class Request:
         return headers if self.body is None else headers | {"Content-Type": "application/json"}
 
     def content(self) -> bytes | None:
-        """Return the body as JSON.
-
-        Raises:
-            TypeError, ValueError: a value cannot be written as JSON.
-        """
+        """Return the body as JSON."""
         return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
 
 
@@ -119,7 +115,7 @@ def present(method: Any, call: Callable[..., Any], returned: Any = None) -> None
         kinds = get_type_hints(settings).items()
         parameters += [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in kinds]
     method.__name__ = call.__name__
-    method.__doc__ = (call.__doc__ or "").replace("        service: given by the client.\n", "")
+    method.__doc__ = call.__doc__
     method.__signature__ = signature.replace(
         parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *parameters],
         return_annotation=returned[result] if returned else result,

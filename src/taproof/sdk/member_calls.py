@@ -43,7 +43,6 @@ def accept_member_invitation(service: Service, code: str) -> Call[Project]:
     """Accept an invitation, and return the project of which you are now a member.
 
     Args:
-        service: given by the client.
         code: the part of the link after "#".
     """
     return read_one(service, Project, "POST", "/invitations/accept", {"code": code})

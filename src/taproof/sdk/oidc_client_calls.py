@@ -22,7 +22,6 @@ def create_client(
     Settings that are omitted or None have their defaults.
 
     Args:
-        service: given by the client.
         project_id: the project whose users sign in.
         name: the name of the application, up to 100 characters.
         redirect_uris: the addresses to which users can return, such as "https://grafana.example/login/generic_oauth".
@@ -46,7 +45,6 @@ def update_client(
     `client_secret` and shown only once. Without a grant in `grant_types`, sign-ins that use it end.
 
     Args:
-        service: given by the client.
         project_id: the project of the client.
         client_id: `oidc_…`.
         settings: see `ClientUpdate`.

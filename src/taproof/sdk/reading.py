@@ -26,10 +26,7 @@ def json_object(body: bytes | None) -> dict[str, Any]:
 def read(result: type[T], document: Mapping[str, Any]) -> T:
     """Return an instance of the dataclass `result`, with the fields of the same names from `document`.
 
-    A missing field counts as null.
-
-    Raises:
-        UnexpectedAnswer: a field has the wrong type. The message names the field and contains no value.
+    A missing field counts as null. For a field of the wrong type, UnexpectedAnswer names the field, but no value.
     """
     values = {}
     for name, kind in _types(cast("Hashable", result)).items():

@@ -24,13 +24,7 @@ _LEAST: Final = 0.1
 def ask(service: Service, request: Request, *, held: float = 0.0) -> Call[dict[str, Any]]:
     """Send a request, retry it while that is safe, and return the JSON object from the response.
 
-    Args:
-        service: given by the client.
-        request: the request.
-        held: the seconds for which the service may hold the request, in addition to the client's timeout.
-
-    Raises:
-        TaproofApiError: the request failed, or no valid response arrived in time.
+    The service may hold the request for `held` seconds, in addition to the client's timeout.
     """
     deadline = service.monotonic() + service.timeout + held
     # A read that hangs is abandoned early enough to be retried.
@@ -52,11 +46,7 @@ def ask(service: Service, request: Request, *, held: float = 0.0) -> Call[dict[s
 
 
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
-    """Return the JSON object from a response with status 200.
-
-    Raises:
-        TaproofApiError: there was no response, it has another status, or it is not a JSON object.
-    """
+    """Return the JSON object from a response with status 200. For anything else, raise a TaproofApiError."""
     if not isinstance(outcome, HttpResponse):
         raise ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
     found = json_object(outcome.body)

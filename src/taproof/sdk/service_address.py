@@ -26,11 +26,7 @@ _FORMS: Final = {
 def service_at(
     base_url: str, *, access_token: str | None, secret_key: str | None, project_id: str | None, timeout: float
 ) -> Service:
-    """Return the values that all calls of a client share.
-
-    Raises:
-        ValueError: an argument is not valid. The message does not contain it.
-    """
+    """Return the values that all calls of a client share. The ValueError of an invalid one does not contain it."""
     given = {"access_token": access_token, "secret_key": secret_key, "project_id": project_id}
     for name, value in given.items():
         form, description = _FORMS[name]

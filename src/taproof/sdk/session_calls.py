@@ -84,7 +84,6 @@ def create_session(service: Service, *, return_url: str | None = None) -> Call[S
     retried once the service may have received it.
 
     Args:
-        service: given by the client.
         return_url: the page of your application to which the user returns after Confirm, if the project's
             `same_device` is "offer" or "require". It receives the return code as `#taproof_return=…`: see
             `verify_session`. It must be exactly one of `return_urls` or, if there are none, a page of
@@ -118,7 +117,6 @@ def verify_session(
     """Read the status of a sign-in once.
 
     Args:
-        service: given by the client.
         sign_in: the value that `create_session` returned.
         return_code: the value of `taproof_return` in the fragment of `return_url`. Only the page can read a fragment,
             so let it send the code to your server. Pass it together with the sign-in of the same browser session. A
@@ -132,7 +130,7 @@ def verify_session(
     """
     body = {"return_code": return_code, "hints": hints or None, "seen_hint": seen_hint, "wait": wait or None}
     given = {name: value for name, value in body.items() if value is not None}
-    return _result((yield from ask(service, _question(service, sign_in, **given), held=wait)))
+    return _result((yield from ask(service, _call(service, "verify", sign_in, **given), held=wait)))
 
 
 def cancel_session(service: Service, sign_in: SignIn) -> Call[SignInStatus]:
@@ -157,7 +155,6 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
     A sign-in with `return_required` stays "pending" here: read it with `verify_session` and the return code.
 
     Args:
-        service: given by the client.
         sign_in: the value that `create_session` returned.
         timeout: the maximum wait in seconds. After that, the status is "pending": call again to continue waiting.
 
@@ -172,7 +169,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
         # The last call ends a little earlier, so that its response arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
         seconds = min(wait + _ON_THE_WAY, max(left, _INTERVAL))
-        outcome: CallResult = yield replace(_question(service, sign_in, wait=wait), seconds=seconds)
+        outcome: CallResult = yield replace(_call(service, "verify", sign_in, wait=wait), seconds=seconds)
         try:
             result = _result(document(service, outcome))
         except TaproofApiError as error:
@@ -202,7 +199,6 @@ def sign_in_mini_app(service: Service, init_data: str) -> Call[SignInResult]:
     `init_data` signs in once, so the call is not retried once the service may have received it.
 
     Args:
-        service: given by the client.
         init_data: `Telegram.WebApp.initData` of the page, unchanged.
 
     Raises:
@@ -212,10 +208,6 @@ def sign_in_mini_app(service: Service, init_data: str) -> Call[SignInResult]:
     """
     request = _request(service, "mini-app", service.project_id, {"init_data": init_data})
     return _result((yield from ask(service, request)))
-
-
-def _question(service: Service, sign_in: SignIn, **more: Any) -> Request:
-    return _call(service, "verify", sign_in, **more)
 
 
 def _call(service: Service, verb: str, sign_in: SignIn, **more: Any) -> Request:

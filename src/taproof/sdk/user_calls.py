@@ -21,7 +21,6 @@ def list_users(service: Service, project_id: str, *, page_size: int = 50) -> Pag
     """Iterate over the users of a project, the latest sign-in first; pages are read as needed.
 
     Args:
-        service: given by the client.
         project_id: the project.
         page_size: number of items per request, 1 to 200.
     """

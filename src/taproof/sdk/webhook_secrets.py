@@ -9,11 +9,7 @@ _WEBHOOK_SECRET: Final = re.compile(r"whsec_[A-Za-z0-9+/_=-]+")
 
 
 def require_webhook_secrets(secret: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the webhook secrets in `secret`, which can be one or several.
-
-    Raises:
-        ValueError: one of them is not a webhook secret, or there is none. The message does not contain it.
-    """
+    """Return the webhook secrets in `secret`, one or several. The ValueError of an invalid one does not contain it."""
     secrets = (secret,) if isinstance(secret, str) else tuple(secret) if isinstance(secret, Sequence) else ()
     if not secrets:
         raise ValueError("Pass at least one webhook secret (whsec_…).")

@@ -17,7 +17,7 @@ from taproof.webhooks.http_client import WebhookClient
 
 
 class Traced:
-    """Implements `runtime.traces.Tracing`.
+    """The parts of a process that records traces. `runtime.traces.NoTraces` has the same methods.
 
     Args:
         tracer: creates the spans.

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import sqlite3
-from collections.abc import Awaitable, Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -13,25 +13,30 @@ from typing import Any
 
 import apsw
 import pytest
-from aiohttp import ClientTimeout, web
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.cli.conftest import BOT_TOKEN, Run
 from tests.ports import free_port
-from typer.testing import Result
 
-from taproof.cli.doctor import sqlite as store_checks
+from taproof.cli.doctor.address import check_port
+from taproof.cli.doctor.bot_api import check_messenger
 from taproof.cli.doctor.examine import examine
 from taproof.cli.doctor.finding import Finding
+from taproof.cli.doctor.sqlite import check_sqlite_store
 from taproof.config.settings import load_settings
 from taproof.core.clock import system_clock
 
-BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 OTHER_TOKEN = "987654321:AAabcdefghijklmnopqrstuvwxyz6543210"
 KEY = "A" * 43 + "="
-Run = Callable[..., Result]
-Beside = Callable[..., Awaitable[Result]]
+WEBHOOK: dict[str, Any] = {
+    "bot_token": BOT_TOKEN,
+    "bot_updates": "webhook",
+    "base_url": "https://signin.example.com",
+    "trusted_proxy": "127.0.0.1/32",
+}
 
 
 async def look(name: str, **given: Any) -> Finding:
@@ -51,12 +56,11 @@ def assert_problem(found: Finding, says: str) -> None:
 # ---- the whole report
 
 
-async def test_all_is_well(bot_api: Any, until_answered: Beside, run: Run) -> None:
+@pytest.mark.usefixtures("shop")
+async def test_all_is_well(bot_api: Any, run: Run) -> None:
     """A sound installation has no problem, and the exit code says so; nothing secret is printed."""
-    await _in_thread(run, "developers", "add", "ada@example.com")
-    await _in_thread(run, "projects", "create", "Shop")
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
-    result = await until_answered(run, "doctor", *options, "--json", TAPROOF_BOT_TOKEN=BOT_TOKEN)
+    result = await asyncio.to_thread(run, "doctor", *options, "--json", TAPROOF_BOT_TOKEN=BOT_TOKEN)
     report = json.loads(result.stdout)
     assert result.exit_code == 0, report
     assert report["ok"] is True
@@ -69,10 +73,10 @@ async def test_all_is_well(bot_api: Any, until_answered: Beside, run: Run) -> No
     assert BOT_TOKEN.split(":")[1] not in result.output
 
 
-async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, until_answered: Beside, run: Run) -> None:
+async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, run: Run) -> None:
     """For people: a line for each thing, below it the advice; the exit code is 1."""
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
-    result = await until_answered(run, "doctor", *options, TAPROOF_BOT_TOKEN=OTHER_TOKEN)
+    result = await asyncio.to_thread(run, "doctor", *options, TAPROOF_BOT_TOKEN=OTHER_TOKEN)
     assert result.exit_code == 1
     assert "problem  messenger: the Bot API does not recognise this bot token" in result.stdout
     assert "-> Copy it again from @BotFather" in result.stdout
@@ -113,19 +117,14 @@ async def test_an_old_sqlite_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_places_that_cannot_hold_a_database(tmp_path: Path) -> None:
-    """A directory in the file's place, no directory, and another kind of file are problems."""
+    """A directory in the file's place, no directory, another kind of file, and another program's database."""
     (tmp_path / "taken.db").mkdir()
     assert_problem(await look("store", database_url="sqlite:///taken.db"), "taken.db")
     assert_problem(await look("store", database_url="sqlite:///nowhere/x.db"), "mkdir -p")
     (tmp_path / "letter.db").write_text("Dear Ada, " * 1000)
     assert_problem(await look("store", database_url="sqlite:///letter.db"), "TAPROOF_DATABASE_URL")
-
-
-async def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    """A SQLite file that is not Taproof's is a problem, not something to migrate."""
-    other = sqlite3.connect(tmp_path / "taproof.db")
-    other.execute("CREATE TABLE theirs (x)")
-    other.close()
+    with closing(sqlite3.connect(tmp_path / "taproof.db")) as other:
+        other.execute("CREATE TABLE theirs (x)")
     assert_problem(await look("store"), "another program's database")
 
 
@@ -140,48 +139,47 @@ async def test_damage_is_found(tmp_path: Path, run: Run) -> None:
     assert_problem(await look("store"), "restore a backup")
 
 
-async def test_a_lock_that_is_held_is_found(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lock_that_is_held_is_found(tmp_path: Path, run: Run) -> None:
     """A database that another program keeps locked is a problem, told after a short wait."""
     await _in_thread(run, "migrate")
-    monkeypatch.setattr(store_checks, "_LOCK_WAIT", 10)
     # The same SQLite as the doctor's: locks of two SQLites in one process do not see each other.
     other = apsw.Connection(str(tmp_path / "taproof.db"))
     other.execute("BEGIN IMMEDIATE")
     try:
-        assert_problem(await look("store"), "locked")
+        (found,) = [each for each in await check_sqlite_store(load_settings({}), lock_wait=10) if each.name == "store"]
+        assert_problem(found, "locked")
     finally:
         other.close()
 
 
 async def test_an_older_schema_is_told_and_not_touched(tmp_path: Path) -> None:
     """The doctor of a new release does not migrate under the feet of a running old one."""
-    old = sqlite3.connect(tmp_path / "taproof.db")
-    old.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY)")
-    old.close()
-    found = await look("store")
-    assert found.status == "warning"
-    assert "taproof migrate" in found.advice
-    old = sqlite3.connect(tmp_path / "taproof.db")
-    assert [name for (name,) in old.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")] == [
-        "schema_migrations"
-    ]
-    old.close()
+    with closing(sqlite3.connect(tmp_path / "taproof.db")) as old:
+        old.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY)")
+        found = await look("store")
+        assert (found.status, "taproof migrate" in found.advice) == ("warning", True)
+        assert old.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone() == (1,)
 
 
-async def test_files_that_others_can_read_are_told(tmp_path: Path, run: Run) -> None:
-    """The key file must be its owner's alone; so should be the database."""
+@pytest.fixture
+async def shop(run: Run) -> None:
+    """A database with a project, and its key file."""
     await _in_thread(run, "developers", "add", "ada@example.com")
     await _in_thread(run, "projects", "create", "Shop")
+
+
+@pytest.mark.usefixtures("shop")
+async def test_files_that_others_can_read_are_told(tmp_path: Path) -> None:
+    """The key file must be its owner's alone; so should be the database."""
     (tmp_path / "taproof.db").chmod(0o644)
     assert (await look("store")).status == "warning"
     (tmp_path / "taproof.db.key").chmod(0o640)
     assert_problem(await look("master key"), "chmod 600")
 
 
-async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path, run: Run) -> None:
+@pytest.mark.usefixtures("shop")
+async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path) -> None:
     """A key that the database was not made with is told, and so is a key file that is gone; none is made anew."""
-    await _in_thread(run, "developers", "add", "ada@example.com")
-    await _in_thread(run, "projects", "create", "Shop")
     assert_problem(await look("master key", master_key=KEY), "does not belong to this database")
     (tmp_path / "taproof.db.key").unlink()
     assert_problem(await look("master key"), "is missing")
@@ -221,11 +219,12 @@ async def test_the_environment_of_telegram_is_the_one_that_is_asked(
     assert bot_api.asked == [f"{folder}getMe", f"{folder}getWebhookInfo"]
 
 
-async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any) -> None:
     """Every question has a time limit."""
-    monkeypatch.setattr("taproof.cli.doctor.bot_api._TIMEOUT", ClientTimeout(total=0.05))
     bot_api.delay = 0.5
-    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "no response")
+    settings = load_settings({"bot_token": BOT_TOKEN, "bot_api_url": bot_api.url})
+    (found,) = await check_messenger(settings, {}, system_clock, seconds=0.05)
+    assert_problem(found, "no response")
 
 
 @pytest.mark.parametrize("page", [b"<html>proxy login</html>", b"[]", b"{}", b"\xff", b"x" * 70_000, b"[" * 60_000])
@@ -246,13 +245,7 @@ async def test_a_webhook_that_is_set_while_polling_is_a_warning(bot_api: Any) ->
 
 async def test_the_webhook_is_held_to_the_base_url(bot_api: Any) -> None:
     """In webhook mode the webhook must lead here; its last failure is told."""
-    given: dict[str, Any] = {
-        "bot_token": BOT_TOKEN,
-        "bot_api_url": bot_api.url,
-        "bot_updates": "webhook",
-        "base_url": "https://signin.example.com",
-        "trusted_proxy": "127.0.0.1/32",
-    }
+    given = WEBHOOK | {"bot_api_url": bot_api.url}
     assert (await look("updates", **given)).status == "warning"
     bot_api.webhook["url"] = "https://signin.example.com/bot/webhook"
     assert (await look("updates", **given)).status == "ok"
@@ -289,13 +282,7 @@ async def test_the_settings_of_the_bot(setting: dict[str, Any], status: str, bot
 
 async def test_updates_that_do_not_arrive(bot_api: Any) -> None:
     """A webhook that another program has set without taps is a problem; a thousand waiting updates are a warning."""
-    given: dict[str, Any] = {
-        "bot_token": BOT_TOKEN,
-        "bot_api_url": bot_api.url,
-        "bot_updates": "webhook",
-        "base_url": "https://signin.example.com",
-        "trusted_proxy": "127.0.0.1/32",
-    }
+    given = WEBHOOK | {"bot_api_url": bot_api.url}
     bot_api.webhook |= {"url": "https://signin.example.com/bot/webhook", "allowed_updates": ["message", "poll"]}
     assert_problem(await look("updates", **given), "callback_query, my_chat_member, managed_bot")
     bot_api.webhook |= {"allowed_updates": [], "pending_update_count": 1_001}
@@ -352,9 +339,8 @@ async def test_a_taken_port_is_a_problem_unless_taproof_has_it() -> None:
         other.listen()
         # It never answers: the doctor does not wait for it for long.
         port = other.getsockname()[1]
-        other.settimeout(0.1)
-        found = await _with_short_timeout("port", port)
-    assert_problem(found, "--port")
+        settings = load_settings({"sandbox": True, "port": port})
+        assert_problem(await check_port(settings, seconds=0.1), "--port")
 
     async def refuse(_request: web.Request) -> web.Response:
         return web.json_response({"error": "No."}, status=405, headers={"X-Error-Code": "method_not_allowed"})
@@ -365,12 +351,6 @@ async def test_a_taken_port_is_a_problem_unless_taproof_has_it() -> None:
         found = await look("port", sandbox=True, port=server.port)
     assert found.status == "ok"
     assert "Taproof already" in found.detail
-
-
-async def _with_short_timeout(name: str, port: int) -> Finding:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("taproof.cli.doctor.address._TIMEOUT", ClientTimeout(total=0.1))
-        return await look(name, sandbox=True, port=port)
 
 
 async def _in_thread(run: Run, *arguments: str) -> None:

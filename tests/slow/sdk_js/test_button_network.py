@@ -1,6 +1,5 @@
 """`<taproof-button>` when the network, the tab or the page disappears during a sign-in."""
 
-from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests.sdk_js.conftest import (
     start,
     wait_for,
 )
+from tests.waiting import until
 
 import taproof
 
@@ -51,33 +51,6 @@ async def confirmed(page: Page, project: OwnProject) -> None:
     """Wait until the page has a valid proof."""
     detail = await wait_for(page, "confirmed")
     taproof.verify_proof(detail["result"]["proof"], project.webhook_secret, project_id=project.id)
-
-
-async def until(page: Page, condition: Callable[[], bool]) -> None:
-    """Wait for a condition of the test's servers."""
-    for _ in range(300):
-        if condition():
-            return
-        await page.wait_for_timeout(100)
-    pytest.fail("It did not come to that.")
-
-
-async def until_empty(page: Page) -> None:
-    """Wait until the page stores nothing of a sign-in."""
-    for _ in range(100):
-        if await page.evaluate("sessionStorage.length") == 0:
-            return
-        await page.wait_for_timeout(100)
-    pytest.fail("A sign-in is kept that is over.")
-
-
-async def until_read(page: Page, count: int) -> None:
-    """Wait until the page has read so many answers since `COUNTS_ANSWERS`, and has done what follows at once."""
-    for _ in range(300):
-        if await page.evaluate("window.answersRead") == count:
-            return
-        await page.wait_for_timeout(100)
-    pytest.fail(f"The page has not read {count} answers.")
 
 
 @pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
@@ -108,20 +81,10 @@ async def test_reload_while_the_proof_is_sent(
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     site.answers = [(0, None)]
     await decide(phone, await start(page))
-    await until(page, lambda: len(site.posted) == 1)
+    await until(lambda: len(site.posted) == 1)
     await page.reload()
     await page.wait_for_url("**/welcome?from=shop")
     assert [each["proof"] for each in site.posted] == [site.posted[0]["proof"]] * 2
-    assert await page.evaluate("sessionStorage.length") == 0
-
-
-async def test_confirmed_without_an_address(
-    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
-) -> None:
-    """Without submit-url nothing is stored once the page has the proof: a reload does not sign in again."""
-    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
-    await decide(phone, await start(page))
-    await confirmed(page, project)
     assert await page.evaluate("sessionStorage.length") == 0
 
 
@@ -131,7 +94,7 @@ async def test_phone_out_of_sight(
     """A phone in the messenger polls nothing, because an answer could be lost; it polls on return."""
     page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
     link = await start(page)
-    await until(page, lambda: way.waits() == [25])
+    await until(lambda: way.waits() == [25])
     async with page.expect_event("requestfailed", lambda request: "verify" in request.url):
         await page.evaluate(HIDES)
     await page.evaluate("() => { dispatchEvent(new Event('online')) }")
@@ -149,10 +112,10 @@ async def test_closed_out_of_sight(site: Site, way: Way, open_context: OpenConte
     """A sign-in that ends while a phone hides the page ends then."""
     page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
     await start(page)
-    await until(page, lambda: way.waits() == [25])
+    await until(lambda: way.waits() == [25])
     await page.evaluate(HIDES)
     await page.evaluate("() => document.querySelector('taproof-button').remove()")
-    await until_empty(page)
+    await until(lambda: page.evaluate("sessionStorage.length === 0"))
 
 
 async def test_desktop_tab_in_the_background(
@@ -211,7 +174,7 @@ async def test_call_that_never_ends(
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     way.mode = "pass"
     link = await start(page)
-    await until(page, lambda: way.waits() == [25])
+    await until(lambda: way.waits() == [25])
     # From here on nothing is answered, as to a sleeping phone; a hidden page does not even poll.
     way.mode = "hang"
     await page.evaluate("() => { Object.defineProperty(document, 'hidden', { value: true, configurable: true }) }")
@@ -219,7 +182,7 @@ async def test_call_that_never_ends(
     await page.evaluate("() => { delete document.hidden }")
     assert way.waits() == [25]
     await page.evaluate(COMES_BACK)
-    await until(page, lambda: len(way.waits()) == 2)
+    await until(lambda: len(way.waits()) == 2)
     await decide(phone, link)
     way.mode = "pass"
     if event == "online":
@@ -227,7 +190,7 @@ async def test_call_that_never_ends(
     else:
         await page.evaluate(COMES_BACK)
     # Long before the 35 seconds after which a call counts as lost.
-    await until(page, lambda: len(way.waits()) == 3)
+    await until(lambda: len(way.waits()) == 3)
     await confirmed(page, project)
 
 
@@ -288,12 +251,12 @@ async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenConte
     await page.evaluate(COUNTS_ANSWERS)
     await page.get_by_role("button", name="Sign in with Telegram").click()
     # Before the page has read the answer, it does not know that it has to pause.
-    await until_read(page, 1)
+    await until(lambda: page.evaluate("window.answersRead === 1"))
     for _ in range(10):
         await page.evaluate(COMES_BACK)
     assert len(way.calls) == 1
     await page.clock.fast_forward(60_000)
-    await until_read(page, 2)
+    await until(lambda: page.evaluate("window.answersRead === 2"))
     assert len(way.calls) == 2
     # Only the user ends it.
     await page.keyboard.press("Escape")
@@ -339,7 +302,7 @@ async def test_service_that_does_not_wait(
     await page.clock.install()
     await page.goto(site.show(f'project-id="{project.id}"'))
     link = await start(page)
-    await until(page, lambda: len(way.waits()) == 1)
+    await until(lambda: len(way.waits()) == 1)
     # From here on the test controls the page's clock.
     await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 1"))
     seen = len(way.waits())
@@ -367,7 +330,7 @@ async def test_impatient_proxy(
     way.mode = "impatient"
     await page.evaluate(COMES_BACK)
     async with hurried(page):
-        await until(page, lambda: 6 in way.waits())
+        await until(lambda: 6 in way.waits())
     # On return, the first call may or may not have begun, and is then repeated with the same length.
     assert [wait for wait, _ in groupby(wait for wait in way.waits() if wait)][:3] == [25, 12, 6]
     await decide(phone, link)

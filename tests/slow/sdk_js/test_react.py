@@ -17,6 +17,7 @@ from aiohttp import web
 from playwright.async_api import BrowserContext, Page, expect
 from tests.e2e.conftest import OwnProject, Phone
 from tests.sdk_js.conftest import OpenContext, Way, decide, heard, serve, shown_link
+from tests.waiting import until
 
 import taproof
 
@@ -86,13 +87,6 @@ async def statuses(page: Page) -> list[Any]:
     return [each for at, each in enumerate(everything) if at == 0 or each != everything[at - 1]]
 
 
-async def until(page: Page, condition: str) -> None:
-    """Wait for a condition that the page does not show; the policy forbids Playwright's own wait."""
-    async with asyncio.timeout(60):
-        while not await page.evaluate(condition):  # noqa: ASYNC110 — a page has no event to wait for from here.
-            await asyncio.sleep(0.05)
-
-
 def generated(way: Way) -> int:
     return sum(call["path"].endswith("/generate/public") for call in way.calls)
 
@@ -115,19 +109,6 @@ async def test_the_hook(url: str, way: Way, open_context: OpenContext, project: 
     assert identity.messenger_id == phone.messenger_id == result["identity"]["messengerId"]
     assert await statuses(page) == ["idle", "starting", "pending", "confirmed"]
     assert generated(way) == 1
-
-
-async def test_the_match_code(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """The hook's link has the match code until the sign-in is over."""
-    way.match_code = "42"
-    page = await go(await open_context(), url, way, project)
-    link = await start(page)
-    await expect(page.locator("#match")).to_have_text("42")
-    await page.reload()
-    await expect(page.locator("#match")).to_have_text("42")
-    await decide(phone, link)
-    await status_is(page, "confirmed")
-    await expect(page.locator("#match")).to_have_count(0)
 
 
 async def test_the_user_cancels(
@@ -164,14 +145,17 @@ async def test_cancel(url: str, way: Way, open_context: OpenContext, project: Ow
 
 
 async def test_a_reload(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """After a reload it continues with the same link, although StrictMode mounts everything twice."""
+    """It continues with the same link and match code until the end, although StrictMode mounts everything twice."""
+    way.match_code = "42"
     page = await go(await open_context(), url, way, project)
     link = await start(page)
     await page.reload()
     await status_is(page, "pending")
     assert await link_of(page) == link
+    await expect(page.locator("#match")).to_have_text("42")
     await decide(phone, link)
     await status_is(page, "confirmed")
+    await expect(page.locator("#match")).to_have_count(0)
     assert generated(way) == 1
 
 
@@ -181,7 +165,7 @@ async def test_unmounting(url: str, way: Way, open_context: OpenContext, project
     await start(page)
     assert await page.evaluate("sessionStorage.length") == 1
     await click(page, "Mount or unmount")
-    await until(page, "sessionStorage.length === 0")
+    await until(lambda: page.evaluate("sessionStorage.length === 0"))
     await click(page, "Mount or unmount")
     await status_is(page, "idle")
     await expect(page.locator("#link")).to_have_count(0)
@@ -196,7 +180,7 @@ async def test_another_project(url: str, way: Way, open_context: OpenContext, pr
     await start(page)
     await click(page, "Other project")
     await status_is(page, "idle")
-    await until(page, "sessionStorage.length === 0")
+    await until(lambda: page.evaluate("sessionStorage.length === 0"))
     await click(page, "Start")
     await status_is(page, "error")
     await expect(page.locator("#error")).to_contain_text("project")
@@ -210,7 +194,7 @@ async def test_the_button(url: str, way: Way, open_context: OpenContext, project
     await click(page, "Render 0")
     await page.get_by_role("button", name="Come in").click()
     await decide(phone, await shown_link(page))
-    await until(page, "window.heard.some(([name]) => name === 'signed-in')")
+    await until(lambda: page.evaluate("window.heard.some(([name]) => name === 'signed-in')"))
     everything: list[Any] = await page.evaluate("window.heard")
     assert [name for name, *_ in everything] == ["status", "status", "status", "confirmed", "signed-in"]
     assert {renders for _, _, renders, _ in everything} == {1}
@@ -227,4 +211,4 @@ async def test_the_button_is_unmounted(url: str, way: Way, open_context: OpenCon
     await page.get_by_role("button", name="Come in").click()
     await shown_link(page)
     await page.evaluate("document.querySelector('main > button').click()")  # The panel covers it for a mouse.
-    await until(page, "sessionStorage.length === 0")
+    await until(lambda: page.evaluate("sessionStorage.length === 0"))

@@ -13,7 +13,6 @@ from taproof.config.settings import Settings
 from taproof.core.clock import DAY, SECOND
 from taproof.runtime.listener import bind_socket
 
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _CERTIFICATE_WARNING: Final = 14 * DAY
 
 
@@ -62,8 +61,8 @@ def check_certificate(settings: Settings, now: int) -> list[Finding]:
     return [ok("certificate", f"valid until {until}")]
 
 
-async def check_port(settings: Settings) -> Finding:
-    """Check that the port is free, or already used by Taproof."""
+async def check_port(settings: Settings, seconds: float = 5) -> Finding:
+    """Check that the port is free, or already used by Taproof, which may take `seconds` to answer."""
     where = settings.listens_on
     try:
         bind_socket(settings.host, settings.port, shared=False).close()
@@ -74,17 +73,17 @@ async def check_port(settings: Settings) -> Finding:
         reason = error.strerror
     else:
         return ok("port", f"{where} is free")
-    if await _is_taproof(settings):
+    if await _is_taproof(settings, seconds):
         return ok("port", f"Taproof already listens on {where}")
     advice = f"Stop the program that uses this port (ss -ltnp), or choose another port with {called('port')}."
     return problem("port", f"cannot listen on {where}: {reason}", advice)
 
 
-async def _is_taproof(settings: Settings) -> bool:
+async def _is_taproof(settings: Settings, seconds: float) -> bool:
     """Return whether the server on this port answers in a way that only Taproof does."""
     try:
         async with (
-            aiohttp.ClientSession(timeout=_TIMEOUT) as client,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as client,
             # Over loopback, the certificate's name cannot match. Nothing secret is sent.
             client.get(f"{settings.own_address}/api/v1/verify", ssl=False, allow_redirects=False) as answer,
         ):

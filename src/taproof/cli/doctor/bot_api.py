@@ -23,7 +23,6 @@ from taproof.messengers.telegram.types import BotFullInfo, WebhookInfo
 from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
 from taproof.sdk.http_request import client_context
 
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _ANSWER_LIMIT: Final = 64 * 1024
 _SKEW: Final = 30 * SECOND
 _MANY_WAITING: Final = 1_000
@@ -46,8 +45,10 @@ class _BotApiAnswer:
         return found if isinstance(found, dict) else {}
 
 
-async def check_messenger(settings: Settings, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
-    """Check the bot with at most two Bot API calls. In the sandbox, make none."""
+async def check_messenger(
+    settings: Settings, environment: Mapping[str, str], clock: Clock, seconds: float = 5
+) -> list[Finding]:
+    """Check the bot with at most two Bot API calls, each of which may take `seconds`. In the sandbox, make none."""
     if settings.sandbox:
         return [ok("messenger", "the sandbox, which needs no bot token and no network")]
     if not settings.needs_bot:
@@ -59,8 +60,9 @@ async def check_messenger(settings: Settings, environment: Mapping[str, str], cl
     except UnusableProxy as error:
         return [from_sentences("messenger", "problem", str(error))]
     connector = aiohttp.TCPConnector(ssl=client_context())
+    timeout = aiohttp.ClientTimeout(total=seconds)
     try:
-        async with aiohttp.ClientSession(timeout=_TIMEOUT, connector=connector, **session_options(proxy)) as client:
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, **session_options(proxy)) as client:
             me = await _ask(client, settings, "getMe", clock)
             webhook = await _ask(client, settings, "getWebhookInfo", clock) if me.body.get("ok") is True else None
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:

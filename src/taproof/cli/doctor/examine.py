@@ -1,6 +1,6 @@
 """Run all checks, each after those that it depends on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from taproof.cli.doctor.address import check_address, check_certificate, check_port
 from taproof.cli.doctor.bot_api import check_messenger
@@ -12,15 +12,10 @@ from taproof.core.clock import Clock
 
 
 async def examine(settings: Settings, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
-    """Return the findings of all checks.
-
-    Args:
-        settings: the settings that `serve` would use.
-        environment: the environment variables.
-        clock: returns the time in ms.
-    """
+    """Return the findings of all checks, with the settings that `serve` would use."""
+    unknown = [from_sentences("settings", "warning", sentence) for sentence in unknown_variables(environment)]
     return [
-        *_check_settings(environment),
+        *(unknown or [ok("settings", "all are valid")]),
         *await _check_store(settings, clock),
         *await check_messenger(settings, environment, clock),
         check_address(settings),
@@ -39,8 +34,3 @@ async def _check_store(settings: Settings, clock: Clock) -> list[Finding]:
     from taproof.cli.doctor.sqlite import check_sqlite_store  # noqa: PLC0415
 
     return await check_sqlite_store(settings)
-
-
-def _check_settings(environment: Iterable[str]) -> list[Finding]:
-    unknown = [from_sentences("settings", "warning", sentence) for sentence in unknown_variables(environment)]
-    return unknown or [ok("settings", "all are valid")]

@@ -27,26 +27,21 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
         found = await ask_server(settings.database_url, clock)
     except StoreUnavailable as error:
         return [from_sentences("store", "problem", error.sentence)]
-    store = _check_database(settings, found)
+    version, store, *others = judge_server(settings, found)
     if store.status != "problem":
         store = await _check_rights(settings) or store
     # Checking the key against the database needs the schema of this release.
     in_use = store.status == "ok" and bool(found.schema_version)
-    return [
-        _check_version(found),
-        store,
-        await _check_pooler(settings),
-        _check_clock(found),
-        _check_durability(found),
-        await check_master_key(settings, in_use=in_use),
-    ]
+    pooler = await _check_pooler(settings)
+    return [version, store, pooler, *others, await check_master_key(settings, in_use=in_use)]
 
 
-def _check_version(found: DatabaseServer) -> Finding:
-    name = f"PostgreSQL {found.version}"
+def judge_server(settings: Settings, found: DatabaseServer) -> list[Finding]:
+    """Return the findings about a server's version, database, clock and durability, in this order."""
+    version = ok("postgresql", f"PostgreSQL {found.version}")
     if found.version_number // 10_000 < _OLDEST:
-        return problem("postgresql", f"{name} is too old", f"Use {_OLDEST} or newer.")
-    return ok("postgresql", name)
+        version = problem("postgresql", f"PostgreSQL {found.version} is too old", f"Use {_OLDEST} or newer.")
+    return [version, _check_database(settings, found), _check_clock(found), _check_durability(found)]
 
 
 def _check_database(settings: Settings, found: DatabaseServer) -> Finding:

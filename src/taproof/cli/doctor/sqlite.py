@@ -1,5 +1,6 @@
 """Check SQLite, the database file and its disk."""
 
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -16,7 +17,6 @@ from taproof.core.clock import SECOND
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite.connection import SOUND_VERSION
 
-_LOCK_WAIT: Final = 2 * SECOND
 _QUICK_CHECK_STEPS: Final = 400
 """Progress steps of a million instructions that the integrity check may take: about ten seconds."""
 _MEBIBYTE: Final = 1024 * 1024
@@ -27,9 +27,9 @@ _OTHER_FILE: Final = f"Set another file with {called('database_url')}."
 _RESTORE: Final = "Stop Taproof, keep a copy of the file, and restore a backup."
 
 
-async def check_sqlite_store(settings: Settings) -> list[Finding]:
-    """Check everything that a service on SQLite depends on."""
-    return [_check_version(), *await _check_file(settings), _check_disk(settings)]
+async def check_sqlite_store(settings: Settings, lock_wait: int = 2 * SECOND) -> list[Finding]:
+    """Check everything that a service on SQLite depends on. Wait `lock_wait` ms for a locked database."""
+    return [_check_version(), *await _check_file(settings, lock_wait), _check_disk(settings)]
 
 
 def _check_version() -> Finding:
@@ -42,7 +42,7 @@ def _check_version() -> Finding:
     return problem("sqlite", f"SQLite {found} can corrupt a database (WAL-reset bug)", advice)
 
 
-async def _check_file(settings: Settings) -> list[Finding]:
+async def _check_file(settings: Settings, lock_wait: int) -> list[Finding]:
     """Check the database file and, if it can be used, the master key."""
     path = database_file(settings.database_url).absolute()
     if not path.exists():
@@ -57,13 +57,13 @@ async def _check_file(settings: Settings) -> list[Finding]:
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.set_busy_timeout(_LOCK_WAIT)
+            connection.set_busy_timeout(lock_wait)
             version = _read_version(connection)
             damage = _find_damage(connection)
         finally:
             connection.close()
     except apsw.Error as error:
-        return [_store_problem(path, error)]
+        return [_store_problem(path, error, lock_wait)]
     if damage:
         return [problem("store", f"{path} is damaged: {damage}", _RESTORE)]
     if version is None:
@@ -73,16 +73,15 @@ async def _check_file(settings: Settings) -> list[Finding]:
         # Checking the key needs the new schema.
         detail = f"{path} has schema version {version}, and this release has {latest}"
         return [warning("store", detail, "Run: taproof migrate (taproof serve does it automatically).")]
-    detail = f"{path} is intact and writable, schema version {version}"
-    store = ok("store", detail)
+    store = ok("store", f"{path} is intact and writable, schema version {version}")
     if path.stat().st_mode & OTHERS:
         store = warning("store", f"other users of this machine can read {path}", f"Run: chmod 600 {path}")
     return [store, await check_master_key(settings, in_use=True)]
 
 
-def _store_problem(path: Path, error: apsw.Error) -> Finding:
+def _store_problem(path: Path, error: apsw.Error, lock_wait: int) -> Finding:
     if isinstance(error, apsw.BusyError):
-        detail = f"{path} has been locked by another program for {_LOCK_WAIT // SECOND} s"
+        detail = f"{path} has been locked by another program for {lock_wait // SECOND} s"
         return problem("store", detail, f"To find that program, run: fuser {path}")
     if isinstance(error, apsw.NotADBError):
         advice = _OTHER_FILE
@@ -108,14 +107,8 @@ def _read_version(connection: apsw.Connection) -> int | None:
 
 def _find_damage(connection: apsw.Connection) -> str:
     """Return the first finding of SQLite's quick check, "" if there is none or the check would take too long."""
-    steps = 0
-
-    def over_limit() -> bool:
-        nonlocal steps
-        steps += 1
-        return steps > _QUICK_CHECK_STEPS
-
-    connection.set_progress_handler(over_limit, 1_000_000)
+    steps = itertools.count(1)
+    connection.set_progress_handler(lambda: next(steps) > _QUICK_CHECK_STEPS, 1_000_000)
     try:
         finding = str(connection.execute("PRAGMA quick_check(1)").fetchall()[0][0])
     except apsw.InterruptError:

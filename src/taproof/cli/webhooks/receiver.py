@@ -78,8 +78,8 @@ class Receiver:
     """Checks each request and answers it: with `status` if it is valid, with 401 and the reason if not.
 
     Args:
-        read_secrets: returns the webhook secrets; called for each request, because they may rotate. If it raises a
-            TaproofError, the response is 503, so that the service sends the event again.
+        read_secrets: called for each request, because the secrets may rotate. If it raises a TaproofError, the response
+            is 503, so that the service sends the event again.
         status: the HTTP status for valid requests.
         show: called with each request.
         complain: called with a sentence about each request that is refused without a check.
@@ -107,11 +107,7 @@ class Receiver:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Listen until Ctrl+C or SIGTERM. `ready` is called with the port when the server accepts requests.
-
-        Raises:
-            AddressUnusable: the receiver cannot listen on this address.
-        """
+        """Listen until Ctrl+C or SIGTERM. `ready` is called with the port when the server accepts requests."""
         loop = asyncio.get_running_loop()
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, self._end, None)
@@ -229,11 +225,10 @@ def _checked(body: bytes, headers: CIMultiDictProxy[str], names: frozenset[str],
 def _claimed(body: bytes) -> tuple[str, str]:
     """Return the type and id in an unverified body, "" for each missing one."""
     fields = json_object(body)
-    event_type, event_id = (fields.get(name) for name in ("event", "id"))
-    return (
-        event_type[:_LONGEST_NAME] if isinstance(event_type, str) else "",
-        event_id[:_LONGEST_NAME] if isinstance(event_id, str) else "",
+    event_type, event_id = (
+        value[:_LONGEST_NAME] if isinstance(value := fields.get(name), str) else "" for name in ("event", "id")
     )
+    return event_type, event_id
 
 
 def _age(headers: CIMultiDictProxy[str], now: int) -> int | None:
