@@ -13,13 +13,7 @@ import structlog
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.service_bot import ServiceBot
-from taproof.messengers.telegram.bot_api import (
-    Bot,
-    TelegramAPIError,
-    TelegramNotFound,
-    TelegramRetryAfter,
-    TelegramUnauthorizedError,
-)
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramRetryAfter, TelegramUnauthorizedError
 from taproof.messengers.telegram.connection import LONGEST_SILENCE, advice_for
 from taproof.messengers.telegram.types import BotFullInfo
 from taproof.messengers.telegram.updates import code_lines
@@ -42,13 +36,9 @@ async def watch_account(
     failed: Callable[[TelegramAPIError], Awaitable[None]],
     longest_retry: float = ACCOUNT_SECONDS,
 ) -> None:
-    """Read a bot's account every minute until cancelled. After a failure, wait 0.5 s, growing to `longest_retry`.
+    """Read a bot's account every minute until cancelled, and call `learned` with it.
 
-    Args:
-        bot: the bot.
-        learned: called with each account that the messenger reports.
-        failed: called with each failure.
-        longest_retry: the longest wait after a failure, unless the messenger demands a longer one.
+    After a failure, call `failed` and wait 0.5 s, growing to `longest_retry`; longer if the messenger demands it.
     """
     retry = FIRST_RETRY
     while True:
@@ -70,14 +60,10 @@ async def watch_account(
 
 
 class ServiceBotWatch:
-    """Watches the service's own bot, for this process and for processes without its token.
+    """Watches the service's own bot, and records its account in `bots` for processes without its token.
 
-    Args:
-        bot: the service's own bot.
-        token: its token.
-        bots: records the account for other processes.
-        know: called with the account whenever it was read, and when the token is refused.
-        is_known: returns whether links can be created.
+    `know` is called with the account whenever it was read, and when the token is refused. `is_known` returns whether
+    links can be created.
     """
 
     def __init__(
@@ -105,8 +91,7 @@ class ServiceBotWatch:
         await self._bots.record_service_bot(account)
 
     async def _failed(self, trouble: TelegramAPIError) -> None:
-        is_refusal = isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound)
-        self._refusals = self._refusals + 1 if is_refusal else 0
+        self._refusals = self._refusals + 1 if isinstance(trouble, TelegramUnauthorizedError) else 0
         if not self._is_known() and self._logged != trouble.message:
             self._logged = trouble.message
             advice = f"{advice_for(trouble)} No sign-in can start yet."

@@ -69,15 +69,11 @@ class TelegramBadRequest(TelegramAPIError):
 
 
 class TelegramUnauthorizedError(TelegramAPIError):
-    """HTTP status 401: no bot has this token."""
+    """HTTP status 401, or 404 for a method that exists: no bot has this token."""
 
 
 class TelegramForbiddenError(TelegramAPIError):
     """HTTP status 403: for example, the user blocked the bot."""
-
-
-class TelegramNotFound(TelegramAPIError):
-    """HTTP status 404. If the method exists, this means that no bot has this token."""
 
 
 class TelegramConflictError(TelegramAPIError):
@@ -100,7 +96,7 @@ _REFUSALS: Final = {
     400: TelegramBadRequest,
     401: TelegramUnauthorizedError,
     403: TelegramForbiddenError,
-    404: TelegramNotFound,
+    404: TelegramUnauthorizedError,
     409: TelegramConflictError,
 }
 
@@ -371,12 +367,8 @@ class Bot:
     async def set_my_commands(self, commands: Sequence[BotCommand], *, language_code: str | None = None) -> None:
         """Set the commands for private chats: https://core.telegram.org/bots/api#setmycommands."""
         listed = [each.model_dump() for each in commands]
-        await self.api.call(
-            self._token,
-            "setMyCommands",
-            _is_done,
-            {"commands": listed, "language_code": language_code, **_PRIVATE_CHATS},
-        )
+        parameters = {"commands": listed, "language_code": language_code, **_PRIVATE_CHATS}
+        await self.api.call(self._token, "setMyCommands", _is_done, parameters)
 
     async def get_my_commands(self) -> list[BotCommand]:
         """Return the commands for private chats: https://core.telegram.org/bots/api#getmycommands.

@@ -15,15 +15,9 @@ import structlog
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.project_bots import ProjectBot
 from taproof.messengers.telegram.account_watch import watch_account
-from taproof.messengers.telegram.bot_api import (
-    Bot,
-    TelegramAPIError,
-    TelegramNetworkError,
-    TelegramNotFound,
-    TelegramUnauthorizedError,
-)
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramNetworkError, TelegramUnauthorizedError
 from taproof.messengers.telegram.bot_settings import check_settings
-from taproof.messengers.telegram.commands import announce_commands_once
+from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.types import BotFullInfo
 from taproof.messengers.telegram.updates import code_lines
@@ -64,7 +58,7 @@ class ProjectBotReconnection(Reconnection):
         Raises:
             BotTokenRefusedError: the token was refused twice in a row.
         """
-        if not isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
+        if not isinstance(trouble, TelegramUnauthorizedError):
             await super().wait(trouble)
             return
         self._refusals += 1
@@ -77,9 +71,9 @@ class ProjectBotReconnection(Reconnection):
         self._refusals = 0
         super().succeeded()
 
-    def _log_once(self, event: str, trouble: TelegramAPIError) -> None:
+    def _log_once(self, trouble: TelegramAPIError) -> None:
         if not isinstance(trouble, TelegramNetworkError):
-            super()._log_once(event, trouble)
+            super()._log_once(trouble)
 
 
 @dataclass(slots=True)
@@ -155,10 +149,7 @@ class ProjectBots:
         self._show(len(self._running), len(found) - len(wanted))
 
     def _token_to_start(self, bot: ProjectBot) -> str | None:
-        """Return the token of a bot that must start. None: it already runs with this token, or the token is unreadable.
-
-        If the token is unreadable, stop the bot.
-        """
+        """Return the token of a bot that must start; None if it already runs. Stop a bot whose token is unreadable."""
         running = self._running.get(bot.bot_id)
         is_same = running is not None and not running.task.done() and running.known.project_id == bot.project_id
         if running is not None and is_same and running.known.encrypted_token == bot.encrypted_token:
@@ -206,8 +197,7 @@ class ProjectBots:
         """Run one bot until it is cancelled or broken. A bug ends it, and the next look starts it again."""
         structlog.contextvars.bind_contextvars(project_id=bot.project_id, bot_username=bot.username)
         try:
-            if before:
-                # Two tasks that receive the same bot's updates would conflict.
+            if before:  # Two tasks that receive the same bot's updates would conflict.
                 await asyncio.wait(before)
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
@@ -248,7 +238,7 @@ class ProjectBots:
     async def _is_refused_once(self, bot: Bot) -> bool:
         try:
             await bot.get_me()
-        except (TelegramUnauthorizedError, TelegramNotFound):
+        except TelegramUnauthorizedError:
             return True
         except TelegramAPIError:
             await asyncio.sleep(REFUSED_SECONDS)
@@ -282,7 +272,7 @@ class ProjectBots:
             if not is_listed:
                 is_listed = True
                 await check_settings(bot, me)
-                await announce_commands_once(bot)
+                await announce_commands(bot)
 
         async def failed(_trouble: TelegramAPIError) -> None:
             """Ignore it: the task that receives the updates detects and logs the cause."""

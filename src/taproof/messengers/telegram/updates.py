@@ -24,7 +24,6 @@ from taproof.messengers.telegram.bot_api import (
     TelegramAPIError,
     TelegramForbiddenError,
     TelegramNetworkError,
-    TelegramNotFound,
     TelegramRetryAfter,
     TelegramServerError,
     TelegramUnauthorizedError,
@@ -48,13 +47,7 @@ HANDLING_SECONDS: Final = 25
 _QUERY_ID_LENGTH: Final = 64
 _BUG_PAUSES: Final = (0.2, 1.0, None)
 
-_TROUBLE: Final = (
-    TelegramNetworkError,
-    TelegramServerError,
-    TelegramRetryAfter,
-    TelegramUnauthorizedError,
-    TelegramNotFound,
-)
+_TROUBLE: Final = (TelegramNetworkError, TelegramServerError, TelegramRetryAfter, TelegramUnauthorizedError)
 
 _log = structlog.get_logger(__name__)
 
