@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.sandbox.bot import Bot
-from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, EchoBot, Running, buttons
+from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, EchoBot, Running, buttons, run_sandbox
 
-from taproof.sandbox.control import api
 from taproof.sandbox.telegram.people import Person
 
 ADA_USER = {
@@ -138,10 +137,10 @@ async def test_refused_deeplinks(running: Running, link: str | None, code: str) 
     assert await running.messages() == []
 
 
-async def test_open_without_a_bot_says_so(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_without_a_bot_says_so() -> None:
     """When no bot answers, the call ends after some seconds with `answered` false."""
-    monkeypatch.setattr(api, "REPLY_SECONDS", 0.2)
-    opened = await running.post(f"users/{ADA}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
+    async with run_sandbox(reply_seconds=0.2) as running:
+        opened = await running.post(f"users/{ADA}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
     assert opened["answered"] is False
     assert len(opened["messages"]) == 1
 
@@ -250,9 +249,8 @@ async def test_refused_bodies(running: Running, path: str, body: dict[str, Any])
 
 async def test_faults_are_bounded(running: Running) -> None:
     """At most 100 faults wait."""
-    for _ in range(99):
-        running.sandbox._faults.add("x", 500)
-    await running.post("faults", {"method": "x", "error_code": 500})
+    for _ in range(100):
+        await running.post("faults", {"method": "x", "error_code": 500})
     await running.post("faults", {"method": "x", "error_code": 500}, 400)
 
 

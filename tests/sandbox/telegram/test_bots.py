@@ -12,6 +12,8 @@ from tests.sandbox.conftest import ADA, BORIS, TOKEN, TRUST, USERNAME, Running, 
 from tests.sandbox.telegram.test_webhook import Receiver
 from tests.waiting import until
 
+from taproof.sandbox.telegram.bots import BOT_LIMIT
+
 MakeBot = Callable[[str], Awaitable[tuple[Bot, dict[str, Any]]]]
 
 
@@ -89,9 +91,10 @@ async def test_people_and_bots_have_names_and_ids_of_their_own(running: Running,
     await running.post("users", {"first_name": "x", "id": answer["id"]}, 400)
 
 
-async def test_bots_are_bounded(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bots_are_bounded(running: Running) -> None:
     """The sandbox makes no more bots than its limit."""
-    monkeypatch.setattr("taproof.sandbox.control.bots.BOT_LIMIT", 2)
+    for number in range(BOT_LIMIT - 2):
+        running.sandbox.bots.add(f"number_{number}_bot")
     await running.post("bots", {"username": "first_bot"})
     response = await running.http.post("/sandbox/bots", json={"username": "second_bot"})
     assert response.headers["x-error-code"] == "too_many_bots"
@@ -380,7 +383,7 @@ async def test_many_bots_poll_at_once(running: Running, *, soak: bool) -> None:
             asyncio.create_task(client.get(f"/sandbox/bot{bot['token']}/getUpdates", params={"timeout": 50}))
             for bot in made
         ]
-        await until(lambda: sum(bot.messenger.updates._poll is not None for bot in running.sandbox.bots) == count)
+        await until(lambda: sum(bot.messenger.updates.is_polled for bot in running.sandbox.bots) == count)
         for number in (0, count // 2, count - 1):
             await running.post(f"users/{ADA}/send", {"text": str(number), "bot": f"shop_{number}_bot"})
             [update] = (await polls[number]).json()["result"]

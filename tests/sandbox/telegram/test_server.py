@@ -56,7 +56,7 @@ async def test_a_method_that_the_sandbox_lacks_is_a_bad_request(running: Running
     text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
     table = text.partition("| method | in the sandbox |")[2].partition("\n\n")[0]
     listed = re.findall(r"`([a-z][A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
-    assert sorted(each.lower() for each in listed) == sorted(bot.methods._methods)
+    assert sorted(each.lower() for each in listed) == sorted(bot.methods.by_name)
 
 
 async def test_every_way_to_pass_parameters(running: Running) -> None:

@@ -176,12 +176,6 @@ class Demo:
         return response
 
     async def _accept_proof(self, proof: str) -> _Accepted:
-        """Check a proof.
-
-        Raises:
-            ProofError: it is not valid.
-            TaproofError: the webhook secret cannot be read.
-        """
         secret = await self._read_webhook_secret()
         identity = verify_proof(proof, secret, project_id=self._project_id, now=self._clock() / SECOND)
         user = _shown(
@@ -190,12 +184,6 @@ class Demo:
         return _Accepted(user, identity.session_token, identity.expires_at * SECOND)
 
     async def _accept_id_token(self, id_tokens: IdTokens, id_token: str) -> _Accepted:
-        """Check an ID token.
-
-        Raises:
-            IdTokenRefused: it is not valid.
-            TaproofError: the keys cannot be read.
-        """
         claims = await id_tokens.verify_id_token(id_token)
         user = _shown(
             claims["sub"], claims.get("name", ""), claims.get("preferred_username"), claims.get("phone_number")

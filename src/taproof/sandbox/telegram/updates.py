@@ -80,6 +80,11 @@ class UpdateQueue:
         """Remove one update, which a webhook accepted."""
         self._updates = deque(update for update in self._updates if update.update_id != update_id)
 
+    @property
+    def is_polled(self) -> bool:
+        """Whether a call of getUpdates waits."""
+        return self._poll is not None
+
     def clear(self) -> None:
         """Remove all updates."""
         self._updates.clear()
