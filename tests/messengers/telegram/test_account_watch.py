@@ -12,19 +12,11 @@ from tests.waiting import until
 
 from taproof.core.errors import MessengerUnavailable, StoreUnavailable
 from taproof.core.service_bot import ServiceBot
-from taproof.messengers.telegram import account_watch
-from taproof.messengers.telegram.account_watch import ServiceBotWatch
+from taproof.messengers.telegram.account_watch import REFUSALS, ServiceBotWatch, WatchTimes
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.service.bots import Bots
 from taproof.storage.protocol import Storage
-
-
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the delays short; what they are for is tested, not how long they are."""
-    for name in ("ACCOUNT_SECONDS", "FIRST_RETRY", "RETRY_SECONDS"):
-        monkeypatch.setattr(account_watch, name, 0.02)
 
 
 @pytest.fixture
@@ -36,7 +28,8 @@ def bots(storage: Storage) -> Bots:
 @contextlib.contextmanager
 def watching(bot: Bot, token: str, bots: Bots, links: Deeplinks) -> Iterator[None]:
     """Watch a bot, as a process does that has its token."""
-    watch = ServiceBotWatch(bot, token, bots, links.know, lambda: links.is_known)
+    times = WatchTimes(0.02, 0.02, 0.02)
+    watch = ServiceBotWatch(bot, token, bots, links.know, lambda: links.is_known, times=times)
     task = asyncio.create_task(watch.run())
     try:
         yield
@@ -146,7 +139,7 @@ async def test_an_unknown_name_is_logged_once_with_its_reason(bots: Bots, fault:
         served.faults["getMe"] = lambda: calls.append(1) or fault  # type: ignore[func-returns-value]
         bot, links = Bot(BotApiClient(server.base), served.token), Deeplinks(None)
         with capture_logs() as logs, watching(bot, served.token, bots, links):
-            await until(lambda: len(calls) > account_watch.REFUSALS)
+            await until(lambda: len(calls) > REFUSALS)
         await bot.api.close()
     unknown = [entry for entry in logs if entry["event"] == "bot_username_unknown"]
     assert [(entry["reason"], link(links)) for entry in unknown] == [(fault[1], "messenger_unavailable")]

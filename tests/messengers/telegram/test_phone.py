@@ -109,11 +109,9 @@ async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedAp
     assert keyboard["reply_markup"] == KEYBOARD
 
 
-async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking) -> None:
+async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking, clock: HandClock) -> None:
     """Of two sign-ins that wait for a contact, the one that asked last gets it, also if it was opened again."""
     first, second = await asking.begin(REQUIRED), await asking.begin(OPTIONAL)
-    clock = asking.phone.signin._clock
-    assert isinstance(clock, HandClock)
     clock.now += 1000
     await asking.intake.handle(asking.phone.message(f"/start {first}"))
     await asking.intake.handle(asking.contact())
@@ -169,7 +167,7 @@ async def test_project_that_stops_asking_shows_its_prompt_again(
 ) -> None:
     """If the plan ended meanwhile, "Continue without" leads back to Confirm, and no number is accepted."""
     session_token = await asking.begin(OPTIONAL)
-    storage.database.writer._connection.execute("UPDATE developers SET plan = 'free'")
+    assert await storage.plans.update_plan("dev_pro", "free")
     await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
     assert f"c:{session_token}" in str(api.of("editMessageText")[-1]["reply_markup"])
     await asking.intake.handle(asking.phone.message("+4915123456789"))

@@ -24,12 +24,12 @@ from taproof.core.identifiers import session_key
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
 from taproof.core.projects import ProjectChanges
 from taproof.core.sessions import Session
-from taproof.messengers.telegram import account_watch, connection, polling, project_bots
+from taproof.messengers.telegram.account_watch import WatchTimes
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.polling import LongPolling
-from taproof.messengers.telegram.project_bots import ProjectBots
+from taproof.messengers.telegram.polling import LongPolling, PollTimes
+from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots, ProjectBotTimes
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.audit import service_entry
@@ -39,15 +39,8 @@ from taproof.storage.sqlite.store import SqliteStorage
 UNKNOWN = "This request is unknown or no longer valid. To sign in, start again on the site or in the app."
 
 
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the delays short; what they are for is tested, not how long they are."""
-    monkeypatch.setattr(project_bots, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(project_bots, "REFUSED_SECONDS", 0.02)
-    monkeypatch.setattr(project_bots, "LONGEST_DELAY", 0.02)
-    monkeypatch.setattr(connection, "LONGEST_DELAY", 0.05)
-    monkeypatch.setattr(polling, "LONGEST_DELAY", 0.05)
-    monkeypatch.setattr(polling, "PATIENCE_SECONDS", 0.05)
+SHORT = ProjectBotTimes(look=0.02, refused=0.02, longest_delay=0.02, watch=WatchTimes(account=0.02))
+"""Short delays: what they are for is tested, not how long they are."""
 
 
 @dataclass
@@ -65,12 +58,14 @@ class Farm:
     connect: Callable[[str], Bot]
     service_bot: Bot
     signer: ButtonSigner
-    _count: int = 1
+    pace: float = PACE_SECONDS
+    finish: float = PollTimes().finish
+    project_count: int = 1
 
     async def add_project(self, bot: ServedBot | None = None) -> str:
-        self._count += 1
-        project_id = f"proj_{self._count:022d}"
-        await add_project(self.storage, self.clock(), f"Shop {self._count}", project_id)
+        self.project_count += 1
+        project_id = f"proj_{self.project_count:022d}"
+        await add_project(self.storage, self.clock(), f"Shop {self.project_count}", project_id)
         if bot is not None:
             await self.give(project_id, bot)
         return project_id
@@ -139,11 +134,15 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
             intake = unmeasured_intake(bot, react, storage.bots, clock, bot.id)
-            await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
+            times = PollTimes(patience=0.05, longest_delay=0.05, finish=farm.finish)
+            await LongPolling(bot, intake, clock(), reconnection, pace=farm.pace, times=times).run()
 
         shown: list[tuple[int, int]] = []
-        running_bots = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
-        yield Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        running_bots = ProjectBots(
+            bots, connect, receive, service_bot, lambda *counts: shown.append(counts), times=SHORT
+        )
+        farm = Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        yield farm
         for each in (project_bot_api, service_bot.api):
             await each.close()
 
@@ -221,7 +220,7 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
         bot.give(farm.server.message(f"/start {token}"))
         await until(bot.texts)
         await give_bot(farm.storage, "dev_1", project, None)
-        await until(lambda: farm.shown[-1] == (0, 0) and not farm.running_bots._ending)
+        await until(lambda: farm.shown[-1] == (0, 0) and bot.polls == 0)
         bot.give(farm.server.message("/help"))
         calls = len(bot.calls)
         looks = len(farm.shown)
@@ -405,12 +404,12 @@ async def test_a_messenger_that_recovers_meanwhile_breaks_no_bot(farm: Farm) -> 
     assert await farm.broken_at(bot) is None
 
 
-async def test_one_bots_trouble_delays_no_other(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_bots_trouble_delays_no_other(farm: Farm) -> None:
     """Calls that hang, flood limits, updates that cannot be read, errors of the server: the others answer meanwhile."""
     slow, flooded, poisoned, failing, well = (farm.server.add() for _ in range(5))
     for bot in (slow, flooded, poisoned, failing, well):
         await farm.add_project(bot)
-    monkeypatch.setattr(polling, "FINISH_SECONDS", 0.1)
+    farm.finish = 0.1
     slow.slowness = 60.0
     flooded.faults["sendMessage"] = lambda: (429, "Too Many Requests: retry after 60")
     failing.faults["getUpdates"] = lambda: (502, "Bad Gateway")
@@ -429,9 +428,9 @@ async def test_one_bots_trouble_delays_no_other(farm: Farm, monkeypatch: pytest.
         await until(lambda: len(poisoned.texts()) == 80)
 
 
-async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm) -> None:
     """However many updates wait for one bot, they are begun one after the other, and those of others in between."""
-    monkeypatch.setattr(project_bots, "PACE_SECONDS", 0.05)
+    farm.pace = 0.05
     flooded, well = farm.server.add(), farm.server.add()
     for bot in (flooded, well):
         await farm.add_project(bot)
@@ -445,9 +444,8 @@ async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm, monkeypatch:
         await until(lambda: len(flooded.texts()) == 100)
 
 
-async def test_a_changed_username_is_learned(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_changed_username_is_learned(farm: Farm) -> None:
     """Links are made of the username that the bot has now."""
-    monkeypatch.setattr(account_watch, "ACCOUNT_SECONDS", 0.02)
     bot = farm.server.add("Old_Bot")
     project = await farm.add_project(bot)
     async with farm.running():

@@ -3,9 +3,11 @@
 import re
 
 import pytest
-from tests.messengers.telegram.conftest import Phone, ScriptedApi
+from tests.messengers.telegram.conftest import HandClock, Phone, ScriptedApi
 from tests.whole_sign_in import WholeSignIn
 
+from taproof.core.encryption import Encryptor
+from taproof.core.entropy import system_entropy
 from taproof.core.request_context import RequestContext, Requester
 from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
@@ -37,14 +39,16 @@ def prompt(context: RequestContext, browser: Browser = Browser(), language: str 
     return opened_reply(LANGUAGES[language], seen, TOKEN, 0, browser).text
 
 
-async def test_prompt_tells_page_browser_and_place(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_prompt_tells_page_browser_and_place(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, encryptor: Encryptor, clock: HandClock
+) -> None:
     """Each known detail of the request is on its own line of the prompt, above the age."""
     signin = WholeSignIn(
         phone.storage,
-        phone.signin._encryptor,
+        encryptor,
         lambda: "https://t.me/b",
-        phone.signin._clock,
-        phone.signin._entropy,
+        clock,
+        system_entropy,
         find_place=lambda address: {"203.0.113.9": "Berlin, Germany"}[address],
     )
     requester = Requester("https://shop.example.com", CHROME, "203.0.113.9")

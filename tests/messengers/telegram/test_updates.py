@@ -16,7 +16,7 @@ from taproof.core.leases import LOSE_SECONDS
 from taproof.messengers.telegram import updates, webhook
 from taproof.messengers.telegram.bot_api import Bot, TelegramForbiddenError, TelegramNetworkError
 from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.updates import HandlingTimes, UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
 
 BOT_ID = int(TOKEN.partition(":")[0])
@@ -42,8 +42,8 @@ class Counting:
             raise self.failures.pop(0)
 
 
-def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
-    return unmeasured_intake(bot, handler, storage.bots, clock)
+def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock, **times: Any) -> UpdateIntake:
+    return unmeasured_intake(bot, handler, storage.bots, clock, times=HandlingTimes(bug_pauses=(0, 0), **times))
 
 
 async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
@@ -58,7 +58,7 @@ async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake,
 
 
 async def test_a_tap_is_timed_once_it_is_answered(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock
 ) -> None:
     """The time runs from the receipt, over all attempts, until the reply is accepted.
 
@@ -76,9 +76,15 @@ async def test_a_tap_is_timed_once_it_is_answered(
     assert await intake.handle(phone.message("/help")) == "done"
     (waited,) = seconds
     assert waited >= 7
-    monkeypatch.setattr(updates, "_BUG_PAUSES", (0, None))
     for failures in ([TelegramForbiddenError("blocked")], [ValueError()] * 2):
-        intake = unmeasured_intake(bot, Counting(*failures), storage.bots, clock, observe_tap=seconds.append)
+        intake = unmeasured_intake(
+            bot,
+            Counting(*failures),
+            storage.bots,
+            clock,
+            observe_tap=seconds.append,
+            times=HandlingTimes(bug_pauses=(0,)),
+        )
         assert await intake.handle(phone.tap(f"c:{await phone.create_session()}")) == "done"
     assert len(seconds) == 1
 
@@ -234,11 +240,8 @@ async def test_store_that_goes_away_at_the_end_repeats_no_answer(
     assert await phone.storage.bots.claim_update(BOT_ID, update["update_id"], 0, 2**60) == "done"
 
 
-async def test_poison_update_is_given_up(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_poison_update_is_given_up(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
     """An update that meets a bug is tried three times, logged without the error's text, and then finished."""
-    monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
     handler = Counting(*[RuntimeError("a secret in an error's text")] * 3)
     intake = intake_with(handler, bot, storage, clock)
     with capture_logs() as logs:
@@ -250,11 +253,8 @@ async def test_poison_update_is_given_up(
     assert "secret" not in str(logs)
 
 
-async def test_passing_bug_is_survived(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_passing_bug_is_survived(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
     """A handler that fails once and then works has handled the update."""
-    monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
     handler = Counting(RuntimeError())
     assert await intake_with(handler, bot, storage, clock).handle(phone.message("hello")) == "done"
     assert handler.calls == 2
@@ -275,13 +275,12 @@ async def test_bug_of_the_store_does_not_stop_the_bot(
 
 
 async def test_handling_has_a_limit_where_the_messenger_waits_for_it(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock
 ) -> None:
     """Slow handling of an update from a webhook is broken off, and another process can claim the update at once."""
-    monkeypatch.setattr(updates, "HANDLING_SECONDS", 0.05)
     handler = Counting()
     handler.may_end.clear()
-    intake = intake_with(handler, bot, storage, clock)
+    intake = intake_with(handler, bot, storage, clock, handling=0.05)
     update = phone.message("slow")
     async with asyncio.timeout(60):
         assert await intake.handle(update) == "retry"
@@ -294,7 +293,7 @@ async def test_handling_has_a_limit_where_the_messenger_waits_for_it(
 async def claimed_at(storage: SqliteStorage, update: dict[str, Any]) -> int:
     """Return the time of the claim that the store has."""
     statement = "SELECT claimed_at FROM bot_updates WHERE update_id = $1"
-    ((found,),) = await storage.bots._database.read(statement, update["update_id"])
+    ((found,),) = await storage.database.read(statement, update["update_id"])
     return int(found)
 
 
@@ -309,20 +308,19 @@ class Nodes:
     replies_elsewhere: Counting
 
 
-Begin = Callable[[], Awaitable[Nodes]]
+Begin = Callable[..., Awaitable[Nodes]]
 
 
 @pytest.fixture
-def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> Begin:
+def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> Begin:
     """Renewals follow the loop's clock, so they are fast here. The claims follow the clock that the test sets."""
-    monkeypatch.setattr(updates, "RENEW_SECONDS", 0.01)
-    monkeypatch.setattr(updates, "LOSE_SECONDS", 60.0)
 
-    async def begin() -> Nodes:
+    async def begin(lose: float = 60.0) -> Nodes:
         working, elsewhere = Counting(), Counting()
         working.may_end.clear()
         update = phone.message("slow")
-        handling = asyncio.create_task(intake_with(working, bot, storage, clock).handle(update))
+        intake = intake_with(working, bot, storage, clock, renew=0.01, lose=lose)
+        handling = asyncio.create_task(intake.handle(update))
         await working.begun.wait()
         return Nodes(working, handling, update, intake_with(elsewhere, bot, storage, clock), elsewhere)
 
@@ -373,12 +371,11 @@ async def test_a_process_that_is_cut_off_breaks_off_before_the_claim_ends(
     renew: Callable[..., Any], begin: Begin, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without renewals it stops by itself. Another process waits until the claim has ended, and then handles it."""
-    monkeypatch.setattr(updates, "LOSE_SECONDS", 0.05)
     answers: Iterator[Callable[..., Any]] = iter([storage.bots.claim_update])
     with monkeypatch.context() as away:
         away.setattr(storage.bots, "claim_update", lambda *values: next(answers, renew)(*values))  # noqa: PLW0108
         away.setattr(storage.bots, "release_update", unavailable)
-        nodes = await begin()
+        nodes = await begin(lose=0.05)
         async with asyncio.timeout(60):
             assert await nodes.handling == "retry"
     clock.now += updates.LEASE - 1

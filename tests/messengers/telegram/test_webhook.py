@@ -9,7 +9,6 @@ from tests.messengers.telegram.conftest import Fault, Phone, ScriptedApi
 from tests.signals import unheard
 
 from taproof.core.errors import StoreUnavailable
-from taproof.messengers.telegram import connection
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
@@ -173,15 +172,12 @@ async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, 
     assert api.calls == []
 
 
-async def test_registration_is_tried_until_it_succeeds(
-    bot: Bot, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_registration_is_tried_until_it_succeeds(bot: Bot, api: ScriptedApi) -> None:
     """The webhook is set with its secret and kinds of updates, keeping what waits, as soon as the API is there."""
-    monkeypatch.setattr(connection, "LONGEST_DELAY", 0.01)
     api.fail("setWebhook", Fault(502, raw="<html>", times=2))
     api.fail("setWebhook", Fault(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"))
     async with asyncio.timeout(60):
-        await register_webhook(bot, "https://example.org/bot/webhook", SECRET, Reconnection(unheard))
+        await register_webhook(bot, "https://example.org/bot/webhook", SECRET, Reconnection(unheard, 0.01))
     assert len(api.of("setWebhook")) == 4
     assert api.of("setWebhook")[-1] == {
         "url": "https://example.org/bot/webhook",

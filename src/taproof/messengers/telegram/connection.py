@@ -60,21 +60,22 @@ def _flood_wait(trouble: TelegramRetryAfter) -> int:
 class Reconnection:
     """Waits between attempts to reach the Bot API. Logs a failure once, and logs when the Bot API answers again.
 
-    `show` is called with 1 at each failure, and with 0 when the Bot API answers.
+    `show` is called with 1 at each failure, and with 0 when the Bot API answers. `longest_delay` is in seconds.
     """
 
-    def __init__(self, show: Callable[[int], None]) -> None:
+    def __init__(self, show: Callable[[int], None], longest_delay: float = LONGEST_DELAY) -> None:
         self._show = show
+        self._longest_delay = longest_delay
         self._failures = 0
         self._logged = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
         """Wait before the next attempt: as long as the Bot API requests, up to an hour, or 1 s growing to 30 s."""
         self._show(1)
-        delay = min(2**self._failures, LONGEST_DELAY)
+        delay = min(2**self._failures, self._longest_delay)
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError):
-            delay = LONGEST_DELAY
+            delay = self._longest_delay
         elif isinstance(trouble, TelegramRetryAfter):
             delay = _flood_wait(trouble)
         self._log_once(trouble)

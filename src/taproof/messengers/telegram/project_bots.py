@@ -8,13 +8,13 @@ token the messenger refuses is marked broken and does not run until it has a new
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.project_bots import ProjectBot
-from taproof.messengers.telegram.account_watch import watch_account
+from taproof.messengers.telegram.account_watch import WATCH_TIMES, WatchTimes, watch_account
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramNetworkError, TelegramUnauthorizedError
 from taproof.messengers.telegram.bot_settings import check_settings
 from taproof.messengers.telegram.commands import announce_commands
@@ -23,15 +23,12 @@ from taproof.messengers.telegram.types import BotFullInfo
 from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
-LOOK_SECONDS: Final = 2.0
-"""The interval between reads of the list of bots."""
 START_SECONDS: Final = 0.02
 """The interval between the starts of two bots. Each start opens one or two connections, which must not delay the
 service's own bot."""
 PACE_SECONDS: Final = 0.01
 """The interval between the starts of two updates of one bot. A hundred updates a second take at most a third of a
 processor, so a flooded bot delays others by milliseconds."""
-REFUSED_SECONDS: Final = 2.0
 REFUSALS: Final = 2
 """The number of refusals in a row before a token counts as refused."""
 
@@ -41,6 +38,19 @@ ReceiveUpdates = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
 _log = structlog.get_logger(__name__)
 
 
+class ProjectBotTimes(NamedTuple):
+    """How long the parts of `ProjectBots` wait, in seconds."""
+
+    look: float = 2.0
+    """The interval between reads of the list of bots."""
+    refused: float = 2.0
+    longest_delay: float = LONGEST_DELAY
+    watch: WatchTimes = WATCH_TIMES
+
+
+_TIMES: Final = ProjectBotTimes()
+
+
 class ProjectBotReconnection(Reconnection):
     """Waits like `Reconnection`, but raises BotTokenRefusedError after two refusals in a row.
 
@@ -48,8 +58,9 @@ class ProjectBotReconnection(Reconnection):
     of bots.
     """
 
-    def __init__(self) -> None:
-        super().__init__(show=lambda _failing: None)
+    def __init__(self, times: ProjectBotTimes = _TIMES) -> None:
+        super().__init__(lambda _failing: None, times.longest_delay)
+        self._refused_seconds = times.refused
         self._refusals = 0
 
     async def wait(self, trouble: TelegramAPIError) -> None:
@@ -64,7 +75,7 @@ class ProjectBotReconnection(Reconnection):
         self._refusals += 1
         if self._refusals >= REFUSALS:
             raise BotTokenRefusedError("The Bot API does not recognise this bot token.")
-        await asyncio.sleep(REFUSED_SECONDS)
+        await asyncio.sleep(self._refused_seconds)
 
     def succeeded(self) -> None:
         """Record that the Bot API answered."""
@@ -94,6 +105,7 @@ class ProjectBots:
         receive: receives a bot's updates.
         service_bot: the service's own bot. If the messenger refuses it too, the cause is not a single token.
         show: called with the numbers of running and broken bots.
+        times: how long its parts wait.
     """
 
     def __init__(
@@ -103,12 +115,15 @@ class ProjectBots:
         receive: ReceiveUpdates,
         service_bot: Bot,
         show: Callable[[int, int], None],
+        *,
+        times: ProjectBotTimes = _TIMES,
     ) -> None:
         self._bots = bots
         self._connect = connect
         self._receive = receive
         self._service_bot = service_bot
         self._show = show
+        self._times = times
         self._running: dict[int, _Running] = {}
         self._ending: dict[int, set[asyncio.Task[Any]]] = {}
         self._unreadable: set[bytes] = set()
@@ -118,7 +133,7 @@ class ProjectBots:
         try:
             while True:
                 await self._look()
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(self._times.look)
         finally:
             self._show(0, 0)
             for bot_id in list(self._running):
@@ -209,7 +224,7 @@ class ProjectBots:
         try:
             while True:
                 try:
-                    await self._receive(bot, ProjectBotReconnection())
+                    await self._receive(bot, ProjectBotReconnection(self._times))
                 except BotTokenRefusedError:
                     running = self._running.get(bot_id)
                     if await self._is_refused(bot) and running is not None:
@@ -230,7 +245,7 @@ class ProjectBots:
         except TelegramAPIError:
             # The address may be wrong or lead to another server. No developer could fix that.
             _log.warning("project_bot_refused", advice="The service's own bot is refused too. Still trying.")
-            await asyncio.sleep(LONGEST_DELAY)
+            await asyncio.sleep(self._times.longest_delay)
             return False
         # The messenger may have refused every token until a moment ago.
         return await self._is_refused_once(bot)
@@ -241,7 +256,7 @@ class ProjectBots:
         except TelegramUnauthorizedError:
             return True
         except TelegramAPIError:
-            await asyncio.sleep(REFUSED_SECONDS)
+            await asyncio.sleep(self._times.refused)
         return False
 
     async def _mark_broken(self, bot: ProjectBot) -> bool:
@@ -249,7 +264,7 @@ class ProjectBots:
         try:
             is_told = await self._bots.mark_broken(bot)
         except StoreUnavailable:
-            await asyncio.sleep(REFUSED_SECONDS)
+            await asyncio.sleep(self._times.refused)
             return False
         if is_told:
             _log.error(
@@ -277,4 +292,4 @@ class ProjectBots:
         async def failed(_trouble: TelegramAPIError) -> None:
             """Ignore it: the task that receives the updates detects and logs the cause."""
 
-        await watch_account(bot, learned, failed)
+        await watch_account(bot, learned, failed, times=self._times.watch)

@@ -86,7 +86,13 @@ class WebhookEndpoint:
 
 
 async def keep_webhook(
-    bot: Bot, url: str, secret_tokens: Callable[[], Sequence[str]], reconnection: Reconnection
+    bot: Bot,
+    url: str,
+    secret_tokens: Callable[[], Sequence[str]],
+    reconnection: Reconnection,
+    *,
+    check_seconds: float = CHECK_SECONDS,
+    secret_seconds: float = SECRET_SECONDS,
 ) -> None:
     """Keep a bot's webhook set to `url` until cancelled. Set it again when it, its updates or the secret have changed.
 
@@ -111,9 +117,9 @@ async def keep_webhook(
             await register_webhook(bot, url, secret, reconnection)
             registered = secret
         clock = asyncio.get_running_loop().time
-        next_look = clock() + CHECK_SECONDS
+        next_look = clock() + check_seconds
         while clock() < next_look and secret_tokens()[0] == registered:  # noqa: ASYNC110 — a file changes without an event.
-            await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
+            await asyncio.sleep(min(secret_seconds, check_seconds))
 
 
 async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection) -> None:
