@@ -30,7 +30,7 @@ from taproof.core.sessions import Session
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
-from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.sandbox.telegram.html import parse_html, trim
 from taproof.service.user_control import UserControl
@@ -168,14 +168,22 @@ def _answer(status: int, body: dict[str, Any]) -> web.Response:
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")
 
 
+@dataclass
 class Phone:
     """Builds updates as the Bot API documents them, and reaches into the store to see what they did."""
 
-    def __init__(self, signin: WholeSignIn, storage: SqliteStorage, signer: ButtonSigner) -> None:
-        self.signin = signin
-        self.storage = storage
-        self.signer = signer
-        self._update_id = 900_000_000
+    signin: WholeSignIn
+    storage: SqliteStorage
+    signer: ButtonSigner
+    clock: HandClock
+    api: ScriptedApi
+    bot: Bot
+    intake: UpdateIntake
+    updates: int = 900_000_000
+    """The id of the last update."""
+
+    async def handle(self, update: dict[str, Any], **options: Any) -> Handling:
+        return await self.intake.handle(update, **options)
 
     async def create_session(self) -> str:
         return (await self.signin.create_session(PROJECT_ID, public=True)).session_token
@@ -188,8 +196,8 @@ class Phone:
         return session
 
     def update(self, **content: Any) -> dict[str, Any]:
-        self._update_id += 1
-        return {"update_id": self._update_id, **content}
+        self.updates += 1
+        return {"update_id": self.updates, **content}
 
     def user(self, user_id: int = 11, **more: Any) -> dict[str, Any]:
         return {"id": user_id, "is_bot": False, "first_name": "Ada", "last_name": "Love", "username": "ada", **more}
@@ -230,10 +238,10 @@ class Phone:
         return self.update(callback_query=query)
 
 
-async def opened(phone: Phone, intake: UpdateIntake, user_id: int = 11) -> str:
+async def opened(phone: Phone, user_id: int = 11) -> str:
     """Create a session and let a user open it."""
     session_token = await phone.create_session()
-    assert await intake.handle(phone.message(f"/start {session_token}", user_id)) == "done"
+    assert await phone.handle(phone.message(f"/start {session_token}", user_id)) == "done"
     return session_token
 
 
@@ -311,8 +319,16 @@ def intake(
 
 
 @pytest.fixture
-def phone(signin: WholeSignIn, storage: SqliteStorage, signer: ButtonSigner) -> Phone:
-    return Phone(signin, storage, signer)
+def phone(
+    signin: WholeSignIn,
+    storage: SqliteStorage,
+    signer: ButtonSigner,
+    clock: HandClock,
+    api: ScriptedApi,
+    bot: Bot,
+    intake: UpdateIntake,
+) -> Phone:
+    return Phone(signin, storage, signer, clock, api, bot, intake)
 
 
 @pytest.fixture

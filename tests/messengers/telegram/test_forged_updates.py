@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.giving_bots import give_bot
-from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project, unmeasured_intake
+from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, add_project, unmeasured_intake
 from tests.messengers.telegram.phone_asking import Asking
 from tests.whole_sign_in import WholeSignIn
 
@@ -204,7 +204,7 @@ async def own(
 
 
 async def test_1000_forged_updates_change_nothing(
-    asking: Asking, own: UpdateIntake, phone: Phone, api: ScriptedApi, tmp_path: Path
+    asking: Asking, own: UpdateIntake, phone: Phone, tmp_path: Path
 ) -> None:
     """The proof of the issue: the whole database before and after, but for the numbers of the updates."""
     scene = Scene(phone)
@@ -242,5 +242,5 @@ async def test_1000_forged_updates_change_nothing(
     for name, intake in (("opened", asking.intake), ("own", own)):
         await intake.handle(phone.tap(f"c:{scene.tokens[name]}", OWNER))
         assert (await phone.session(scene.tokens[name])).status == "confirmed"
-    await asking.intake.handle(scene.contact(OWNER, OWNER))
+    await asking.phone.handle(scene.contact(OWNER, OWNER))
     assert (await phone.session(scene.tokens["phone"])).status == "confirmed"

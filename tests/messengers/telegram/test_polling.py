@@ -40,13 +40,11 @@ async def running(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> A
             await task
 
 
-async def test_updates_are_handled_and_acknowledged(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_updates_are_handled_and_acknowledged(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """Updates are asked for by kind, handled, and acknowledged by the next poll's offset."""
     api.updates = [phone.message("/help", user) for user in (11, 12, 13)]
     last = api.updates[-1]["update_id"]
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: len(api.of("sendMessage")) == 3)
         await until(lambda: not api.updates)
     assert {sent["chat_id"] for sent in api.of("sendMessage")} == {11, 12, 13}
@@ -57,9 +55,7 @@ async def test_updates_are_handled_and_acknowledged(
     assert last + 1 in [poll.get("offset") for poll in polls]
 
 
-async def test_offset_stops_before_what_is_not_done(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_offset_stops_before_what_is_not_done(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """An update whose answer cannot be sent holds back the acknowledgement, but not the other users' updates."""
     api.updates = [phone.message("/help", user) for user in (11, 12, 13)]
     first, second, _ = (update["update_id"] for update in api.updates)
@@ -70,7 +66,7 @@ async def test_offset_stops_before_what_is_not_done(
             api.fail("sendMessage", Fault(502, raw="<html>"))
 
     api.on_call = fail_for_second_user
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: len(api.of("sendMessage")) >= 5)
         offsets = {poll["offset"] for poll in api.of("getUpdates") if "offset" in poll}
         assert offsets == {first + 1, second} == {second}
@@ -82,12 +78,12 @@ async def test_offset_stops_before_what_is_not_done(
     assert {user: delivered.count(user) for user in (11, 13, 14)} == {11: 1, 13: 1, 14: 1}
 
 
-async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """A user's tap is not handled before the user's link, even if handling the link takes two attempts."""
     session_token = await phone.create_session()
     api.updates = [phone.message(f"/start {session_token}"), phone.tap(f"c:{session_token}")]
     api.fail("sendMessage", Fault(502, raw="<html>"))
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: not api.updates)
     assert (await phone.session(session_token)).status == "confirmed"
     assert [method for method, _ in api.calls if method != "getUpdates"] == [
@@ -98,24 +94,20 @@ async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, intake: U
     ]
 
 
-async def test_crash_before_the_end_loses_nothing(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_crash_before_the_end_loses_nothing(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """An update whose claim is from a process that died is handled at once when it comes again."""
     update = phone.message("/help")
     await phone.storage.bots.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
     api.updates = [update]
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: not api.updates)
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_update_in_hand_is_finished_and_acknowledged_on_stop(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """Cancelled in the middle of an update, the loop brings it to its end and acknowledges it."""
     api.updates = [phone.message("/help")]
-    task = polling(bot, intake)
+    task = polling(bot, phone.intake)
 
     def stop(method: str, _: dict[str, str]) -> None:
         if method == "sendMessage":
@@ -130,7 +122,7 @@ async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
 
 
 async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+    phone: Phone, bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An update that waits for another attempt stays unacknowledged, so the next start receives it."""
 
@@ -138,20 +130,18 @@ async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
         raise StoreUnavailable
 
     monkeypatch.setattr(phone.storage.bots, "claim_update", unavailable)
-    api.updates = [phone.message("/help")]
-    async with asyncio.timeout(60), running(bot, intake, PollTimes(patience=0.05)):
-        await until(lambda: len(api.of("getUpdates")) >= 3)
-    assert len(api.updates) == 1
+    phone.api.updates = [phone.message("/help")]
+    async with asyncio.timeout(60), running(bot, phone.intake, PollTimes(patience=0.05)):
+        await until(lambda: len(phone.api.of("getUpdates")) >= 3)
+    assert len(phone.api.updates) == 1
 
 
-async def test_update_that_never_succeeds_is_dropped_in_the_end(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_update_that_never_succeeds_is_dropped_in_the_end(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """One chat that the Bot API cannot serve does not hold back the acknowledgement for ever."""
     api.fail("sendMessage", Fault(500, "Internal Server Error", times=1000))
     api.updates = [phone.message("/help")]
     with capture_logs() as logs:
-        async with running(bot, intake, SHORT._replace(unanswered=0.1)):
+        async with running(bot, phone.intake, SHORT._replace(unanswered=0.1)):
             await until(lambda: not api.updates)
     assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["bot_update_given_up"]
 
@@ -198,21 +188,17 @@ async def test_one_user_cannot_stop_sign_in_for_others(
         (200, "[" * 100_000),
     ],
 )
-async def test_odd_answer_does_not_end_the_loop(
-    status: int, answer: str, phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_odd_answer_does_not_end_the_loop(status: int, answer: str, phone: Phone, bot: Bot) -> None:
     """While the answers are not the Bot API's, the loop keeps trying, logs one line, and one more when it is back."""
-    api.fail("getUpdates", Fault(status, raw=answer, times=4))
-    api.updates = [phone.message("/help")]
+    phone.api.fail("getUpdates", Fault(status, raw=answer, times=4))
+    phone.api.updates = [phone.message("/help")]
     with capture_logs() as logs:
-        async with running(bot, intake):
-            await until(lambda: not api.updates)
+        async with running(bot, phone.intake):
+            await until(lambda: not phone.api.updates)
     assert [entry["event"] for entry in logs] == ["bot_api_unreachable", "bot_api_reached"]
 
 
-async def test_bug_does_not_end_the_loop(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bug_does_not_end_the_loop(phone: Phone, bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error is logged once, by its type and place, and the loop continues."""
     bugs = 3
     get_updates = bot.get_updates
@@ -225,10 +211,10 @@ async def test_bug_does_not_end_the_loop(
         return await get_updates(**parameters)
 
     monkeypatch.setattr(bot, "get_updates", broken)
-    api.updates = [phone.message("/help")]
+    phone.api.updates = [phone.message("/help")]
     with capture_logs() as logs:
-        async with running(bot, intake):
-            await until(lambda: not api.updates)
+        async with running(bot, phone.intake):
+            await until(lambda: not phone.api.updates)
     assert [entry["event"] for entry in logs] == ["bot_polling_failed"]
     assert logs[0]["error"] == "RuntimeError"
     assert "secret" not in str(logs)
@@ -255,13 +241,11 @@ async def test_refused_polls_are_logged_with_advice(
     assert TOKEN not in str(logs)
 
 
-async def test_webhook_that_is_still_set_is_removed(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_webhook_that_is_still_set_is_removed(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """Polling takes the updates back from a webhook, and keeps those that wait."""
     api.webhook = "https://example.org/bot/webhook"
     api.updates = [phone.message("/help")]
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: not api.updates)
     assert [call["drop_pending_updates"] for call in api.of("deleteWebhook")] == [False]
     assert len(api.of("sendMessage")) == 1
@@ -278,13 +262,11 @@ async def test_flood_limit_of_polling_is_honoured(bot: Bot, intake: UpdateIntake
     assert times[1] - times[0] >= 1
 
 
-async def test_unreadable_update_spoils_no_other(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_unreadable_update_spoils_no_other(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """One update that cannot be read is passed over; those beside it are handled."""
     broken = phone.update(message={"text": 5})
     api.updates = [phone.message("/help", 11), broken, phone.message("/help", 12), phone.update(brand_new={})]
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: not api.updates)
     assert len(api.of("sendMessage")) == 2
 
@@ -300,24 +282,22 @@ async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: Updat
     assert times[1] - times[0] >= 0.5
 
 
-async def test_ids_that_start_again_lower_are_received(
-    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_ids_that_start_again_lower_are_received(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """After a quiet week update ids may be lower than before: once all is acknowledged, no offset is asked for."""
     api.updates = [phone.message("/help")]
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: not api.updates)
         await until(lambda: "offset" not in api.of("getUpdates")[-1])
         api.updates = [{**phone.message("/help"), "update_id": 77}]
         await until(lambda: len(api.of("sendMessage")) == 2)
 
 
-async def test_many_users_at_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_many_users_at_once(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """Hundreds of waiting updates are handled, each once, and all acknowledged."""
     tokens = [await phone.create_session() for _ in range(150)]
     api.updates = [phone.message(f"/start {token}", 1000 + n) for n, token in enumerate(tokens)]
     api.updates += [phone.tap(f"c:{token}", 1000 + n) for n, token in enumerate(tokens)]
-    async with running(bot, intake):
+    async with running(bot, phone.intake):
         await until(lambda: not api.updates)
     assert len(api.of("sendMessage")) == len(api.of("editMessageText")) == 150
     assert {(await phone.session(token)).status for token in tokens} == {"confirmed"}

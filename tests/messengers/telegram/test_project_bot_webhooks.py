@@ -89,7 +89,7 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
         return unmeasured_intake(bot, react, farm.storage.bots, clock, bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
-        url, check_seconds = f"{BASE}/{bot.id}", hooked.check_seconds
+        url, check_seconds = f"{BASE}/{bot.id}", made.check_seconds
         secret = partial(secrets, bot.id)
         await keep_webhook(bot, url, secret, reconnection, check_seconds=check_seconds, secret_seconds=0.02)
 
@@ -97,8 +97,8 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
     running_bots = ProjectBots(
         farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: shown.append(counts), times=SHORT
     )
-    hooked = Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), running_bots, newer)
-    return hooked
+    made = Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), running_bots, newer)
+    return made
 
 
 async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> None:

@@ -134,15 +134,15 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
             intake = unmeasured_intake(bot, react, storage.bots, clock, bot.id)
-            times = PollTimes(patience=0.05, longest_delay=0.05, finish=farm.finish)
-            await LongPolling(bot, intake, clock(), reconnection, pace=farm.pace, times=times).run()
+            times = PollTimes(patience=0.05, longest_delay=0.05, finish=made.finish)
+            await LongPolling(bot, intake, clock(), reconnection, pace=made.pace, times=times).run()
 
         shown: list[tuple[int, int]] = []
         running_bots = ProjectBots(
             bots, connect, receive, service_bot, lambda *counts: shown.append(counts), times=SHORT
         )
-        farm = Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
-        yield farm
+        made = Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        yield made
         for each in (project_bot_api, service_bot.api):
             await each.close()
 

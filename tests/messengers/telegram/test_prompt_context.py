@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.messengers.telegram.conftest import HandClock, Phone, ScriptedApi
+from tests.messengers.telegram.conftest import Phone, ScriptedApi
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.encryption import Encryptor
@@ -11,7 +11,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.request_context import RequestContext, Requester
 from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.seen import SeenSession
 
@@ -39,21 +38,19 @@ def prompt(context: RequestContext, browser: Browser = Browser(), language: str 
     return opened_reply(LANGUAGES[language], seen, TOKEN, 0, browser).text
 
 
-async def test_prompt_tells_page_browser_and_place(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, encryptor: Encryptor, clock: HandClock
-) -> None:
+async def test_prompt_tells_page_browser_and_place(phone: Phone, api: ScriptedApi, encryptor: Encryptor) -> None:
     """Each known detail of the request is on its own line of the prompt, above the age."""
     signin = WholeSignIn(
         phone.storage,
         encryptor,
         lambda: "https://t.me/b",
-        clock,
+        phone.clock,
         system_entropy,
         find_place=lambda address: {"203.0.113.9": "Berlin, Germany"}[address],
     )
     requester = Requester("https://shop.example.com", CHROME, "203.0.113.9")
     created = await signin.create_session("proj_0000000000000000000001", public=True, requester=requester)
-    await intake.handle(phone.message(f"/start {created.session_token}"))
+    await phone.handle(phone.message(f"/start {created.session_token}"))
     [sent] = api.of("sendMessage")
     plain = re.sub("</?code>|[\u2068\u2069]", "", sent["text"])
     assert (

@@ -46,27 +46,25 @@ def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: Hand
     return unmeasured_intake(bot, handler, storage.bots, clock, times=HandlingTimes(bug_pauses=(0, 0), **times))
 
 
-async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_second_delivery_has_no_effect(phone: Phone, api: ScriptedApi) -> None:
     """An update that was done is acknowledged again and nothing else."""
     session_token = await phone.create_session()
     for update in [phone.message(f"/start {session_token}"), phone.tap(f"c:{session_token}")]:
-        assert await intake.handle(update) == "done"
+        assert await phone.handle(update) == "done"
         calls = len(api.calls)
-        assert await intake.handle(update) == "done"
-        assert await intake.handle(update, sole_since=START) == "done"
+        assert await phone.handle(update) == "done"
+        assert await phone.handle(update, sole_since=START) == "done"
         assert len(api.calls) == calls
 
 
-async def test_a_tap_is_timed_once_it_is_answered(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock
-) -> None:
+async def test_a_tap_is_timed_once_it_is_answered(phone: Phone, bot: Bot) -> None:
     """The time runs from the receipt, over all attempts, until the reply is accepted.
 
     Other updates are not timed, nor are taps that cannot be answered.
     """
     seconds: list[float] = []
     handler = Counting(TelegramNetworkError("away"))
-    intake = unmeasured_intake(bot, handler, storage.bots, clock, observe_tap=seconds.append)
+    intake = unmeasured_intake(bot, handler, phone.storage.bots, phone.clock, observe_tap=seconds.append)
     received_at = asyncio.get_running_loop().time() - 7
     tap = phone.tap(f"c:{await phone.create_session()}")
     assert await intake.handle(tap, received_at=received_at) == "unanswered"
@@ -80,8 +78,8 @@ async def test_a_tap_is_timed_once_it_is_answered(
         intake = unmeasured_intake(
             bot,
             Counting(*failures),
-            storage.bots,
-            clock,
+            phone.storage.bots,
+            phone.clock,
             observe_tap=seconds.append,
             times=HandlingTimes(bug_pauses=(0,)),
         )
@@ -89,81 +87,71 @@ async def test_a_tap_is_timed_once_it_is_answered(
     assert len(seconds) == 1
 
 
-async def test_second_delivery_to_another_process(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_second_delivery_to_another_process(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """A handled update is recorded in the store, so every process knows it."""
     update = phone.message("/help")
     for _ in range(2):
         other = unmeasured_intake(
             bot,
-            Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update,
-            storage.bots,
-            clock,
+            Conversation(phone.signin, phone.signer, phone.clock, prompts=phone.signin.prompts).on_update,
+            phone.storage.bots,
+            phone.clock,
         )
         assert await other.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_update_in_progress_elsewhere_is_requested_again(
-    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_update_in_progress_elsewhere_is_requested_again(phone: Phone, api: ScriptedApi) -> None:
     """Another process's claim is respected for its lease, and taken over when that process is gone."""
     update = phone.message("/help")
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), 0)
-    clock.now += updates.LEASE - 1
-    assert await intake.handle(update) == "retry"
+    await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), 0)
+    phone.clock.now += updates.LEASE - 1
+    assert await phone.handle(update) == "retry"
     assert api.calls == []
-    clock.now += 1
-    assert await intake.handle(update) == "done"
+    phone.clock.now += 1
+    assert await phone.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_claims_of_the_previous_poller_are_taken_over_at_once(
-    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_claims_of_the_previous_poller_are_taken_over_at_once(phone: Phone, api: ScriptedApi) -> None:
     """After a crash the next poller need not wait for the claims of the one before to lapse."""
     update = phone.message("/help")
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock())
-    clock.now += SECOND
-    assert await intake.handle(update, sole_since=clock()) == "done"
+    await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), phone.clock())
+    phone.clock.now += SECOND
+    assert await phone.handle(update, sole_since=phone.clock()) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_two_pollers_for_a_moment(
-    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_two_pollers_for_a_moment(phone: Phone, api: ScriptedApi) -> None:
     """A poller that was replaced without knowing it does not take over the later claims of its successor."""
     update = phone.message("/help")
-    since = clock()
-    clock.now += SECOND
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock())
-    clock.now += SECOND
-    assert await intake.handle(update, sole_since=since) == "retry"
+    since = phone.clock()
+    phone.clock.now += SECOND
+    await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), phone.clock())
+    phone.clock.now += SECOND
+    assert await phone.handle(update, sole_since=since) == "retry"
     assert api.calls == []
-    clock.now += updates.LEASE
-    assert await intake.handle(update, sole_since=since) == "done"
+    phone.clock.now += updates.LEASE
+    assert await phone.handle(update, sole_since=since) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_own_claim_is_resumed_at_once(
-    phone: Phone, intake: UpdateIntake, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_own_claim_is_resumed_at_once(phone: Phone, api: ScriptedApi) -> None:
     """When the reply could not be sent, the only poller tries again without waiting for its own claim to lapse."""
     update = phone.message("/help")
-    since = clock()
-    clock.now += SECOND
+    since = phone.clock()
+    phone.clock.now += SECOND
     api.fail("sendMessage", Fault(500, "Internal Server Error"))
-    assert await intake.handle(update, sole_since=since) == "unanswered"
-    assert await intake.handle(update, sole_since=since) == "done"
+    assert await phone.handle(update, sole_since=since) == "unanswered"
+    assert await phone.handle(update, sole_since=since) == "done"
     assert len(api.of("sendMessage")) == 2
 
 
-async def test_same_update_twice_at_once(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
+async def test_same_update_twice_at_once(phone: Phone, bot: Bot) -> None:
     """Of two concurrent deliveries, one is handled and the other must be delivered again."""
     handler = Counting()
     handler.may_end.clear()
-    intake = intake_with(handler, bot, storage, clock)
+    intake = intake_with(handler, bot, phone.storage, phone.clock)
     update = phone.message("hello")
     first = asyncio.create_task(intake.handle(update, sole_since=START))
     await handler.begun.wait()
@@ -173,15 +161,15 @@ async def test_same_update_twice_at_once(phone: Phone, bot: Bot, storage: Sqlite
     assert handler.calls == 1
 
 
-async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_decision_survives_a_lost_reply(phone: Phone, api: ScriptedApi) -> None:
     """The Bot API fails after the decision is committed: the update comes again and the user is shown the decision."""
     session_token = await phone.create_session()
-    await intake.handle(phone.message(f"/start {session_token}"))
+    await phone.handle(phone.message(f"/start {session_token}"))
     tap = phone.tap(f"c:{session_token}")
     api.fail("editMessageText", Fault(502, raw="<html>Bad Gateway</html>"))
-    assert await intake.handle(tap, sole_since=START) == "unanswered"
+    assert await phone.handle(tap, sole_since=START) == "unanswered"
     assert (await phone.session(session_token)).status == "confirmed"
-    assert await intake.handle(tap, sole_since=START) == "done"
+    assert await phone.handle(tap, sole_since=START) == "done"
     first, second = api.of("editMessageText")
     assert first == second
     assert len(api.of("answerCallbackQuery")) == 1
@@ -197,29 +185,27 @@ async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake
         Fault(200, raw=""),
     ],
 )
-async def test_trouble_with_the_bot_api_loses_nothing(
-    fault: Fault, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_trouble_with_the_bot_api_loses_nothing(fault: Fault, phone: Phone, api: ScriptedApi) -> None:
     """With any failure of the Bot API, the update is not finished before its reply was sent."""
     api.fail("sendMessage", Fault(fault.status, fault.description, raw=fault.raw))
     update = phone.message("/help")
-    assert await intake.handle(update, sole_since=START) == "unanswered"
-    assert await intake.handle(update, sole_since=START) == "done"
+    assert await phone.handle(update, sole_since=START) == "unanswered"
+    assert await phone.handle(update, sole_since=START) == "done"
     assert len(api.of("sendMessage")) == 2
 
 
 @pytest.mark.parametrize(("part", "method"), [("bots", "claim_update"), ("sessions", "open_session")])
 async def test_store_that_is_away_loses_nothing(
-    part: str, method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+    part: str, method: str, phone: Phone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store cannot be reached, updates come again."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     with monkeypatch.context() as away:
         away.setattr(getattr(phone.storage, part), method, unavailable)
-        assert await intake.handle(update, sole_since=START) == "retry"
-        assert api.calls == []
-    assert await intake.handle(update, sole_since=START) == "done"
+        assert await phone.handle(update, sole_since=START) == "retry"
+        assert phone.api.calls == []
+    assert await phone.handle(update, sole_since=START) == "done"
     assert (await phone.session(session_token)).opener_id == "11"
 
 
@@ -227,23 +213,21 @@ async def unavailable(*_: Any) -> None:
     raise StoreUnavailable
 
 
-async def test_store_that_goes_away_at_the_end_repeats_no_answer(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_store_that_goes_away_at_the_end_repeats_no_answer(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update that was answered but not recorded as finished is only recorded when it comes again."""
     update = phone.message("/help")
     with monkeypatch.context() as away:
         away.setattr(phone.storage.bots, "finish_update", unavailable)
-        assert await intake.handle(update) == "retry"
-    assert await intake.handle(update) == "done"
-    assert len(api.of("sendMessage")) == 1
+        assert await phone.handle(update) == "retry"
+    assert await phone.handle(update) == "done"
+    assert len(phone.api.of("sendMessage")) == 1
     assert await phone.storage.bots.claim_update(BOT_ID, update["update_id"], 0, 2**60) == "done"
 
 
-async def test_poison_update_is_given_up(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
+async def test_poison_update_is_given_up(phone: Phone, bot: Bot) -> None:
     """An update that meets a bug is tried three times, logged without the error's text, and then finished."""
     handler = Counting(*[RuntimeError("a secret in an error's text")] * 3)
-    intake = intake_with(handler, bot, storage, clock)
+    intake = intake_with(handler, bot, phone.storage, phone.clock)
     with capture_logs() as logs:
         assert await intake.handle(phone.message("poison")) == "done"
     assert handler.calls == 3
@@ -253,16 +237,14 @@ async def test_poison_update_is_given_up(phone: Phone, bot: Bot, storage: Sqlite
     assert "secret" not in str(logs)
 
 
-async def test_passing_bug_is_survived(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
+async def test_passing_bug_is_survived(phone: Phone, bot: Bot) -> None:
     """A handler that fails once and then works has handled the update."""
     handler = Counting(RuntimeError())
-    assert await intake_with(handler, bot, storage, clock).handle(phone.message("hello")) == "done"
+    assert await intake_with(handler, bot, phone.storage, phone.clock).handle(phone.message("hello")) == "done"
     assert handler.calls == 2
 
 
-async def test_bug_of_the_store_does_not_stop_the_bot(
-    phone: Phone, intake: UpdateIntake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bug_of_the_store_does_not_stop_the_bot(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error makes the update come again, and `handle` never raises."""
 
     async def broken(*_: Any) -> None:
@@ -270,21 +252,19 @@ async def test_bug_of_the_store_does_not_stop_the_bot(
 
     monkeypatch.setattr(phone.storage.bots, "claim_update", broken)
     with capture_logs() as logs:
-        assert await intake.handle(phone.message("hello")) == "retry"
+        assert await phone.handle(phone.message("hello")) == "retry"
     assert "secret" not in str(logs)
 
 
-async def test_handling_has_a_limit_where_the_messenger_waits_for_it(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock
-) -> None:
+async def test_handling_has_a_limit_where_the_messenger_waits_for_it(phone: Phone, bot: Bot) -> None:
     """Slow handling of an update from a webhook is broken off, and another process can claim the update at once."""
     handler = Counting()
     handler.may_end.clear()
-    intake = intake_with(handler, bot, storage, clock, handling=0.05)
+    intake = intake_with(handler, bot, phone.storage, phone.clock, handling=0.05)
     update = phone.message("slow")
     async with asyncio.timeout(60):
         assert await intake.handle(update) == "retry"
-    assert await intake_with(Counting(), bot, storage, clock).handle(update) == "done"
+    assert await intake_with(Counting(), bot, phone.storage, phone.clock).handle(update) == "done"
 
 
 # ---- claims are leases
@@ -406,7 +386,7 @@ async def test_malformed_update_is_done(update: dict[str, Any], intake: UpdateIn
     assert api.calls == []
 
 
-async def test_endless_nesting_is_done(phone: Phone, intake: UpdateIntake) -> None:
+async def test_endless_nesting_is_done(phone: Phone) -> None:
     """An update that is nested without end does no harm."""
     update = phone.message("hello")
     innermost = update["message"]
@@ -414,4 +394,4 @@ async def test_endless_nesting_is_done(phone: Phone, intake: UpdateIntake) -> No
         reply = {"message_id": 1, "date": 1, "chat": {"id": 11, "type": "private"}}
         innermost["reply_to_message"] = reply
         innermost = reply
-    assert await intake.handle(update) == "done"
+    assert await phone.handle(update) == "done"

@@ -72,7 +72,7 @@ async def test_update_is_handled(phone: Phone, endpoint: WebhookEndpoint, api: S
     ],
 )
 async def test_stranger_is_refused_unread(
-    headers: tuple[tuple[bytes, bytes], ...], phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi
+    headers: tuple[tuple[bytes, bytes], ...], phone: Phone, endpoint: WebhookEndpoint
 ) -> None:
     """Without exactly the right secret nothing is read, nothing happens, and the answer is 401."""
     exchange = Exchange(json.dumps(phone.message("/help")).encode(), headers=headers)
@@ -80,7 +80,7 @@ async def test_stranger_is_refused_unread(
     assert (status, list(answer)) == (401, ["error"])
     assert given[b"x-error-code"] == b"invalid_webhook_secret"
     assert exchange.reads == 0
-    assert api.calls == []
+    assert phone.api.calls == []
 
 
 async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> None:
@@ -137,17 +137,17 @@ async def test_update_that_failed_is_asked_for_again(phone: Phone, endpoint: Web
 
 
 async def test_redelivery_after_a_failure_is_handled_at_once(
-    phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+    phone: Phone, endpoint: WebhookEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The claim of an update that failed is given up: the messenger delivers it again before a lease could lapse."""
     body = json.dumps(phone.message(f"/start {await phone.create_session()}")).encode()
-    api.fail("sendMessage", Fault(502, raw="<html>"))
+    phone.api.fail("sendMessage", Fault(502, raw="<html>"))
     assert (await Exchange(body).to(endpoint))[0] == 503
     with monkeypatch.context() as away:
         away.setattr(phone.storage.sessions, "read_session", unavailable)
         assert (await Exchange(body).to(endpoint))[0] == 503
     assert (await Exchange(body).to(endpoint))[0] == 200
-    assert len(api.of("sendMessage")) == 2
+    assert len(phone.api.of("sendMessage")) == 2
 
 
 async def unavailable(*_: Any) -> None:
