@@ -56,17 +56,6 @@ async def test_unusable_answer_does_not_refuse_the_token(answer: tuple[int, str]
     assert caught.value.__suppress_context__
 
 
-async def test_error_about_an_unreachable_messenger_has_no_token() -> None:
-    """The URL that could not be reached contains the token, so no error may quote it."""
-    async with asking("http://127.0.0.1:9") as api:
-        with pytest.raises(MessengerUnavailable) as caught:
-            await fetch_account(api, f"7000000001:{SECRET}")
-    error: BaseException | None = caught.value
-    while error is not None:
-        assert SECRET not in str(error)
-        error = error.__cause__ or error.__context__
-
-
 async def test_an_account_without_a_username_is_no_bot() -> None:
     """An account without a username is refused, because links need it."""
     async with BotsServer().serving() as server, asking(server.base) as api:

@@ -255,8 +255,11 @@ async def test_blocking_the_bot_is_told_until_it_is_unblocked(phone: Phone) -> N
     other = await opened(phone, 12)
     await phone.handle(membership(phone, "kicked", "supergroup"))
     assert await hint_of(phone, mine) == "opened"
-    for _ in range(2):
-        assert await phone.handle(membership(phone, "kicked")) == "done"
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert await phone.handle(membership(phone, "kicked")) == "done"
+    assert [entry["event"] for entry in logs] == ["bot_blocked"] * 2
+    assert "Ada" not in str(logs)
     assert [await hint_of(phone, each) for each in (mine, second, other)] == ["unreachable", "unreachable", "opened"]
     await phone.handle(membership(phone, "member", "group"))
     assert await hint_of(phone, mine) == "unreachable"

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, Fault, Phone, ScriptedApi, opened
+from tests.messengers.telegram.conftest import ACME, Fault, Phone, ScriptedApi
 from tests.messengers.telegram.message_fields import OPTIONAL, adding
 
 from taproof.core.clock import MINUTE, SECOND
@@ -49,24 +48,6 @@ async def test_prompt_is_in_the_users_language(language: str, phone: Phone, api:
     assert labels == [texts.confirm_button, texts.cancel_button]
 
 
-async def test_link_can_be_opened_again_by_its_owner(phone: Phone, api: ScriptedApi) -> None:
-    """A user who opens the link of their session again gets the prompt again."""
-    session_token = await opened(phone)
-    await phone.handle(phone.message(f"/start {session_token}"))
-    first, second = api.of("sendMessage")
-    assert first["text"] == second["text"]
-
-
-async def test_foreign_opener_learns_nothing(phone: Phone, api: ScriptedApi) -> None:
-    """The second account that opens a link reads that it belongs to someone else, without project name or buttons."""
-    session_token = await opened(phone)
-    await phone.handle(phone.message(f"/start {session_token}", 22))
-    answer = api.of("sendMessage")[-1]
-    assert (answer["chat_id"], answer["text"]) == (22, EN.foreign)
-    assert "reply_markup" not in answer
-    assert (await phone.session(session_token)).opener_id == "11"
-
-
 async def test_expired_link_is_explained(phone: Phone, api: ScriptedApi) -> None:
     """From the instant the ten minutes are over, the link says so and offers no buttons."""
     session_token = await phone.create_session()
@@ -93,22 +74,6 @@ async def test_anything_else_gets_help(text: str, phone: Phone, api: ScriptedApi
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
 
-async def test_command_may_carry_the_bots_name(phone: Phone, api: ScriptedApi) -> None:
-    """`/start@bot token` is the same command."""
-    session_token = await phone.create_session()
-    await phone.handle(phone.message(f"/start@Sign_In_Bot {session_token}"))
-    assert "reply_markup" in api.of("sendMessage")[0]
-
-
-async def test_sticker_gets_help_and_service_message_nothing(phone: Phone, api: ScriptedApi) -> None:
-    """Messages without text get an answer if a person sent them; service messages get none."""
-    sticker = {"file_id": "x", "file_unique_id": "y", "type": "regular", "width": 1, "height": 1}
-    sticker |= {"is_animated": False, "is_video": False}
-    await phone.handle(phone.message(None, sticker=sticker))
-    await phone.handle(phone.message(None, message_auto_delete_timer_changed={"message_auto_delete_time": 5}))
-    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
-
-
 @pytest.mark.parametrize(
     ("content", "answers"),
     [
@@ -117,6 +82,7 @@ async def test_sticker_gets_help_and_service_message_nothing(phone: Phone, api: 
         ({"document": {"file_id": "x"}}, 1),
         ({"location": {"latitude": 1.5, "longitude": 2}}, 1),
         ({"photo": [{"file_id": "x"}], "caption": "/start"}, 1),
+        ({"sticker": {"file_id": "x"}}, 1),
         ({"video": {"file_id": "x"}}, 1),
         ({"video_note": {"file_id": "x"}}, 1),
         ({"voice": {"file_id": "x"}}, 1),
@@ -127,6 +93,7 @@ async def test_sticker_gets_help_and_service_message_nothing(phone: Phone, api: 
         ({"dice": {"value": 5}}, 0),
         ({"poll": {"id": "1"}}, 0),
         ({"pinned_message": {"message_id": 5}}, 0),
+        ({"message_auto_delete_timer_changed": {"message_auto_delete_time": 5}}, 0),
         ({"users_shared": {"request_id": 5, "users": []}}, 0),
         ({}, 0),
     ],
@@ -137,44 +104,31 @@ async def test_which_content_gets_help(content: dict[str, Any], answers: int, ph
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP] * answers
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"forward_origin": {"type": "user", "sender_user": {"id": 66, "is_bot": False, "first_name": "M"}, "date": 1}},
-        {"forward_origin": {"type": "hidden_user", "sender_user_name": "M", "date": 1}},
-        {"via_bot": {"id": 66, "is_bot": True, "first_name": "M"}},
-    ],
-)
-async def test_command_in_others_words_opens_nothing(more: dict[str, Any], phone: Phone, api: ScriptedApi) -> None:
-    """A forwarded /start, or one that another bot wrote, does not open a session in the user's name."""
-    session_token = await phone.create_session()
-    await phone.handle(phone.message(f"/start {session_token}", **more))
-    assert (await phone.session(session_token)).opener_id is None
-    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
-
-
 # ---- where the bot keeps silent
 
 
-@pytest.mark.parametrize("kind", ["group", "supergroup"])
-@pytest.mark.parametrize("text", ["/start", "/start@sign_in_bot", "/start {token}", "/start@Sign_In_Bot {token}"])
-async def test_group_is_pointed_to_a_private_chat(kind: str, text: str, phone: Phone, api: ScriptedApi) -> None:
-    """In a group nothing is opened and no prompt shown; /start gets one polite sentence."""
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("/start", 1),
+        ("/start@sign_in_bot", 1),
+        ("/start {token}", 1),
+        ("/start@Sign_In_Bot {token}", 1),
+        ("/start@other_bot {token}", 0),
+        ("/help", 0),
+        ("hello", 0),
+        ("{token}", 0),
+    ],
+)
+async def test_group_is_pointed_to_a_private_chat(text: str, answers: int, phone: Phone) -> None:
+    """In a group nothing is opened and no prompt shown; /start gets one polite sentence, and other talk none."""
     session_token = await phone.create_session()
-    chat = {"id": -1001, "title": "G", "type": kind}
-    await phone.handle(phone.message(text.format(token=session_token), chat=chat))
-    [sent] = api.of("sendMessage")
-    assert (sent["chat_id"], sent["text"]) == (-1001, EN.private_only)
+    for kind in ("group", "supergroup"):
+        chat = {"id": -1001, "title": "G", "type": kind}
+        await phone.handle(phone.message(text.format(token=session_token), chat=chat))
+    sent = [(each["chat_id"], each["text"]) for each in phone.api.of("sendMessage")]
+    assert sent == [(-1001, EN.private_only)] * answers * 2
     assert (await phone.session(session_token)).opener_id is None
-
-
-@pytest.mark.parametrize("text", ["/start@other_bot {token}", "/help", "hello", "{token}"])
-async def test_group_talk_is_ignored(text: str, phone: Phone, api: ScriptedApi) -> None:
-    """Other messages in a group, and commands for other bots, get no answer."""
-    session_token = await phone.create_session()
-    chat = {"id": -1001, "title": "G", "type": "supergroup"}
-    await phone.handle(phone.message(text.format(token=session_token), chat=chat))
-    assert api.of("sendMessage") == []
 
 
 async def test_group_that_forbids_writing_is_left_alone(phone: Phone, api: ScriptedApi) -> None:
@@ -206,23 +160,6 @@ async def test_updates_of_other_kinds_are_ignored(phone: Phone, recwarn: pytest.
     assert phone.api.calls == []
     assert (await phone.session(session_token)).opener_id is None
     assert not recwarn.list
-
-
-async def test_membership_changes_need_no_answer(phone: Phone, api: ScriptedApi) -> None:
-    """The log entry about a user who blocked the bot does not name the user."""
-    robot = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
-    change = {
-        "chat": {"id": 11, "type": "private"},
-        "from": phone.user(),
-        "date": 1,
-        "old_chat_member": {"user": robot, "status": "member"},
-        "new_chat_member": {"user": robot, "status": "kicked", "until_date": 0},
-    }
-    with capture_logs() as logs:
-        assert await phone.handle(phone.update(my_chat_member=change)) == "done"
-    assert [entry["event"] for entry in logs] == ["bot_blocked"]
-    assert "Ada" not in str(logs)
-    assert api.calls == []
 
 
 async def test_a_link_opens_whatever_comes_with_it(phone: Phone, subtests: pytest.Subtests) -> None:

@@ -19,37 +19,22 @@ async def open_new(phone: Phone, user_id: int = 11) -> str:
 
 
 async def test_user_with_too_many_prompts_is_told_once(phone: Phone, api: ScriptedApi) -> None:
-    """Ten within ten minutes; then one sentence, then silence; each minute brings one back."""
+    """Ten within ten minutes; then one sentence, then silence, for this user only; each minute brings one back."""
     for _ in range(50):
         token = await open_new(phone)
     texts = [sent["text"] for sent in api.of("sendMessage")]
     assert len(texts) == PROMPTS.number + 1
     assert texts[-1] == EN.too_many
     assert (await phone.session(token)).opener_id is None
-    phone.clock.now += MINUTE
-    for _ in range(5):
-        await open_new(phone)
-    assert len(api.of("sendMessage")) == PROMPTS.number + 2
-    assert "reply_markup" in api.of("sendMessage")[-1]
-
-
-async def test_link_that_was_too_much_can_be_opened_later(phone: Phone) -> None:
-    """Nothing was decided about it: its owner opens it again when they have waited."""
-    for _ in range(PROMPTS.number):
-        await open_new(phone)
-    token = await open_new(phone)
-    phone.clock.now += MINUTE
-    await phone.handle(phone.message(f"/start {token}"))
-    assert (await phone.session(token)).opener_id == "11"
-
-
-async def test_other_users_are_not_limited(phone: Phone, api: ScriptedApi) -> None:
-    """While one user is kept from more prompts, another gets theirs."""
-    for _ in range(30):
-        await open_new(phone)
     await open_new(phone, 22)
     assert api.of("sendMessage")[-1]["chat_id"] == 22
     assert "reply_markup" in api.of("sendMessage")[-1]
+    phone.clock.now += MINUTE
+    await phone.handle(phone.message(f"/start {token}"))
+    for _ in range(5):
+        await open_new(phone)
+    assert len(api.of("sendMessage")) == PROMPTS.number + 3
+    assert (await phone.session(token)).opener_id == "11"
 
 
 async def test_decisions_are_never_limited(phone: Phone) -> None:

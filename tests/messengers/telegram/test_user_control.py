@@ -22,8 +22,9 @@ from taproof.core.identifiers import session_key
 from taproof.core.projects import NamedProject
 from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.signed_buttons import TAG_LENGTH
-from taproof.messengers.telegram.user_control_replies import read_key, sessions_reply, write_key
+from taproof.messengers.telegram.user_control_replies import read_key, reported_reply, sessions_reply, write_key
 from taproof.messengers.texts.catalog import LANGUAGES
+from taproof.service.sessions.seen import SeenSession
 from taproof.service.user_control import SHOWN, RecentSignIn
 
 EN = LANGUAGES["en"]
@@ -214,6 +215,18 @@ async def test_own_waiting_session_is_no_past_sign_in(phone: Phone) -> None:
     assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_report_of_a_developers_own_sign_in_says_what_it_ended(language: str) -> None:
+    """Nobody is still signed in to the service then; the button ends the block of its project."""
+    texts = LANGUAGES[language].control
+    seen = SeenSession("reported", "Acme & Söhne <shop>", project_id=PROJECT_ID, signed_out=True)
+    shown = reported_reply(texts, seen)
+    assert shown.text == texts.reported_developer.format(project=ACME, unblock=texts.unblock_button)
+    assert shown.buttons is not None
+    [[button]] = shown.buttons.inline_keyboard
+    assert (button.text, button.callback_data) == (texts.unblock_button, f"u:{PROJECT_ID}")
+
+
 # ---- /block and /unblock
 
 
@@ -271,6 +284,12 @@ async def test_project_that_is_gone(phone: Phone, api: ScriptedApi) -> None:
 @pytest.mark.parametrize(
     "data",
     [
+        "",
+        "cc",
+        "c:",
+        "c:{token}x",
+        "z:{token}",
+        "{token}",
         "r:",
         "r:short",
         "r:{token}x",
