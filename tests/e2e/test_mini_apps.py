@@ -31,7 +31,7 @@ def project(developer: Developer, bot: dict[str, Any]) -> OwnProject:
 
 def open_mini_app(phone: Phone, bot: dict[str, Any], **fields: Any) -> str:
     """Open the Mini App of a bot; return `Telegram.WebApp.initData`."""
-    data: str = phone._post("mini-app", {"bot": bot["username"], **fields})["init_data"]
+    data: str = phone.post("mini-app", {"bot": bot["username"], **fields})["init_data"]
     return data
 
 
@@ -77,7 +77,7 @@ def test_refusals(
     """Each refusal has its code, and none uses the data up."""
     now = int(time.time())
     shared = developer.create_project("Shared").id
-    unnamed = phone._post("mini-app", {})["init_data"]
+    unnamed = phone.post("mini-app", {})["init_data"]
 
     def code_of(body: Any, project_id: str = project.id) -> tuple[int, str]:
         body = {"project_id": project_id, "init_data": body} if isinstance(body, str) else body

@@ -30,7 +30,6 @@ from taproof.service.user_control import SHOWN, RecentSignIn
 EN = LANGUAGES["en"]
 CONTROL = EN.control
 OTHER_ID = "proj_0000000000000000000002"
-NO_SUCH_ID = "proj_0000000000000000000009"
 UNBLOCK = {"text": CONTROL.unblock_button, "callback_data": f"u:{PROJECT_ID}"}
 
 

@@ -234,8 +234,13 @@ async def test_commands_of_two_bots(bot: Bot, new_bot: MakeBot) -> None:
     assert await other.get_my_commands() == []
     await bot.set_my_commands([BotCommand(command="x", description="y")], scope={"type": "chat", "chat_id": ADA})
     assert [each.command for each in await bot.get_my_commands()] == ["start"]
-    await bot.set_my_commands([])
+    await bot.set_my_commands([BotCommand(command="x", description="y")] * 2, language_code="fa")
+    assert len(await bot.get_my_commands(language_code="fa")) == 2
+    await bot.delete_my_commands()
     assert await bot.get_my_commands() == []
+    assert len(await bot.get_my_commands(language_code="fa")) == 2
+    await bot.set_my_commands([], language_code="fa")
+    assert await bot.get_my_commands(language_code="fa") == []
     assert len(await bot.get_my_commands(scope={"type": "chat", "chat_id": ADA})) == 1
     with refused(400, "can't use specified scope in private chats"):
         await bot.get_my_commands(scope={"type": "chat_administrators", "chat_id": ADA})
