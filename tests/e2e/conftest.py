@@ -316,6 +316,14 @@ class Phone:
         return answer
 
 
+def make_bot(client: httpx.Client) -> dict[str, Any]:
+    """Create a bot with the sandbox's @BotFather."""
+    response = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"})
+    assert response.status_code == 200, response.text
+    made: dict[str, Any] = response.json()
+    return made
+
+
 NewPhone = Callable[..., Phone]
 
 

@@ -3,13 +3,12 @@
 import base64
 import hmac
 import time
-from secrets import token_hex
 from typing import Any
 from urllib.parse import parse_qsl
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, make_bot
 
 from taproof import verify_proof
 
@@ -18,10 +17,7 @@ PATH = "/api/v1/mini-app/public"
 
 @pytest.fixture
 def bot(client: httpx.Client) -> dict[str, Any]:
-    """Create a bot with the sandbox's @BotFather."""
-    response = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"})
-    made: dict[str, Any] = response.json()
-    return made
+    return make_bot(client)
 
 
 @pytest.fixture
