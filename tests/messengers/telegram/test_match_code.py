@@ -195,33 +195,17 @@ async def matching(storage: SqliteStorage, clock: HandClock, phone: Phone) -> Ca
 
 
 async def opened(phone: Phone, api: ScriptedApi, created: CreatedSession) -> list[str]:
-    """Open a link; return the three buttons' data, the right one first."""
+    """Open a link, whose prompt has three numbers alike in place of Confirm; return their data, the right one first."""
     await phone.handle(phone.message(f"/start {created.session_token}"))
-    codes, cancel, not_me = api.of("sendMessage")[-1]["reply_markup"]["inline_keyboard"]
+    sent = api.of("sendMessage")[-1]
+    assert EN.choose_code.format(cancel=EN.cancel_button) in sent["text"]
+    codes, cancel, not_me = sent["reply_markup"]["inline_keyboard"]
+    assert all(set(button) == {"text", "callback_data"} and len(button["text"]) == 2 for button in codes)
     assert [button["text"] for button in cancel] == [EN.cancel_button]
     assert [button["text"] for button in not_me] == [EN.control.not_me_button]
     codes = untagged(codes)
     assert [button["callback_data"] for button in codes] == [f"m:{created.session_token}:{place}" for place in range(3)]
     return [button["callback_data"] for button in sorted(codes, key=lambda each: each["text"] != created.match_code)]
-
-
-async def test_prompt_offers_three_numbers(phone: Phone, api: ScriptedApi, matching: Callable[[], Any]) -> None:
-    """In place of Confirm, alike and in one row; the text says which to choose, and to cancel without one."""
-    await opened(phone, api, await matching())
-    [sent] = api.of("sendMessage")
-    assert EN.choose_code.format(cancel=EN.cancel_button) in sent["text"]
-    assert EN.confirm_button not in str(sent["reply_markup"])
-    codes = sent["reply_markup"]["inline_keyboard"][0]
-    assert all(set(button) == {"text", "callback_data"} and len(button["text"]) == 2 for button in codes)
-
-
-async def test_right_number_confirms(phone: Phone, api: ScriptedApi, matching: Callable[[], Any]) -> None:
-    """The number that the page shows is the user's Confirm."""
-    created = await matching()
-    right, _, _ = await opened(phone, api, created)
-    await phone.handle(phone.tap(right))
-    assert (await phone.session(created.session_token)).identity == MessengerIdentity("11", "Ada Love", "ada")
-    assert api.of("editMessageText")[0]["text"] == CONFIRMED.format(project=ACME, when=WHEN)
 
 
 async def test_wrong_number_cancels_and_says_so(phone: Phone, api: ScriptedApi, matching: Callable[[], Any]) -> None:

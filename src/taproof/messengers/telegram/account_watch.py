@@ -13,10 +13,10 @@ import structlog
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.service_bot import ServiceBot
+from taproof.core.stacks import describe_stack
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramRetryAfter, TelegramUnauthorizedError
 from taproof.messengers.telegram.connection import LONGEST_SILENCE, advice_for
 from taproof.messengers.telegram.types import BotFullInfo
-from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
 REFUSALS: Final = 3
@@ -66,7 +66,7 @@ async def watch_account(
         except StoreUnavailable:
             seconds = times.retry
         except Exception as error:  # noqa: BLE001 — the bot still works with what is known.
-            _log.error("bot_watch_failed", error=type(error).__name__, where=code_lines(error))
+            _log.error("bot_watch_failed", error=type(error).__name__, stack=describe_stack(error))
         await asyncio.sleep(seconds)
 
 

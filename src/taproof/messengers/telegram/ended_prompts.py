@@ -7,11 +7,11 @@ from typing import Final
 import structlog
 
 from taproof.core.errors import StoreUnavailable
+from taproof.core.stacks import describe_stack
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramBadRequest, TelegramForbiddenError
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.prompts import keyboard_gone, withdrawn_reply
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
-from taproof.messengers.telegram.updates import code_lines
 from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.prompts import Prompts, PromptToEdit
 
@@ -55,7 +55,7 @@ class EndedPrompts:
             except StoreUnavailable:
                 more = False
             except Exception as error:  # noqa: BLE001 — later prompts must still be edited.
-                _log.error("prompt_edit_failed", error=type(error).__name__, where=code_lines(error))
+                _log.error("prompt_edit_failed", error=type(error).__name__, stack=describe_stack(error))
                 more = False
             if not more:
                 await _first_of(stopping, self._ended)
@@ -68,7 +68,7 @@ class EndedPrompts:
         for failure in failures:
             # The claim lapses, and a process tries again. The store reports its own outages.
             if not isinstance(failure, StoreUnavailable):
-                _log.error("prompt_edit_failed", error=type(failure).__name__, where=code_lines(failure))
+                _log.error("prompt_edit_failed", error=type(failure).__name__, stack=describe_stack(failure))
         return len(claimed) - len(failures)
 
     async def _edit(self, to_edit: PromptToEdit) -> None:

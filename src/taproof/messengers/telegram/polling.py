@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
+from taproof.core.stacks import describe_stack
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError, TelegramNetworkError
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, code_lines
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
 
 LINE_LIMIT: Final = 5
 """The number of one user's updates that are handled in order. With a higher limit, one user could fill the hundred
@@ -114,7 +115,7 @@ class LongPolling:
         except Exception as error:  # noqa: BLE001 — an error that ends this loop would end the service's other tasks.
             if self._logged != type(error).__name__:
                 self._logged = type(error).__name__
-                _log.error("bot_polling_failed", error=self._logged, where=code_lines(error))
+                _log.error("bot_polling_failed", error=self._logged, stack=describe_stack(error))
             await asyncio.sleep(self._times.patience)
         else:
             self._logged = ""
@@ -217,7 +218,7 @@ class LongPolling:
             if error is not None:
                 # The update would fail again in the same way and hold back the offset forever.
                 _log.error(
-                    "bot_update_given_up", update_id=update_id, error=type(error).__name__, where=code_lines(error)
+                    "bot_update_given_up", update_id=update_id, error=type(error).__name__, stack=describe_stack(error)
                 )
             elif not task.result():
                 return

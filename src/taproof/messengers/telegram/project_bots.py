@@ -14,13 +14,13 @@ import structlog
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.project_bots import ProjectBot
+from taproof.core.stacks import describe_stack
 from taproof.messengers.telegram.account_watch import WATCH_TIMES, WatchTimes, watch_account
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramNetworkError, TelegramUnauthorizedError
 from taproof.messengers.telegram.bot_settings import check_settings
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.types import BotFullInfo
-from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
 START_SECONDS: Final = 0.02
@@ -217,7 +217,7 @@ class ProjectBots:
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
         except Exception as error:  # noqa: BLE001 — the other bots must keep running.
-            _log.error("project_bot_failed", error=type(error).__name__, where=code_lines(error))
+            _log.error("project_bot_failed", error=type(error).__name__, stack=describe_stack(error))
 
     async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
         learning = asyncio.create_task(self._look_after(bot_id, bot))

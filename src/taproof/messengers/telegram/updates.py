@@ -6,9 +6,7 @@ dies, another one takes its updates over within ten seconds. If a process is slo
 
 import asyncio
 import contextlib
-import traceback
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import structlog
@@ -18,6 +16,7 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS, RENEW_SECONDS
 from taproof.core.service_bot import SERVICE_BOT
+from taproof.core.stacks import describe_stack
 from taproof.http.metrics import TapRefusal
 from taproof.messengers.telegram.bot_api import (
     Bot,
@@ -290,12 +289,5 @@ def _parse(update: dict[str, Any]) -> Update | None:
     return parsed if any(kind is not None for kind in kinds) else None
 
 
-def code_lines(error: BaseException) -> list[str]:
-    """Return the code lines that raised an error, for a log. The error's text could quote names, tokens or updates."""
-    # Not extract_tb, which reads the source files.
-    frames = [*traceback.walk_tb(error.__traceback__)][-6:]
-    return [f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames]
-
-
 def _log_bug(update_id: int, error: Exception) -> None:
-    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=code_lines(error))
+    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, stack=describe_stack(error))
