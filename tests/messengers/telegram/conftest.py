@@ -22,6 +22,7 @@ from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
+from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
@@ -34,6 +35,7 @@ from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.sandbox.telegram.html import parse_html, trim
 from taproof.service.user_control import UserControl
+from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 BOT_ID = 7000000001
@@ -47,6 +49,15 @@ WHEN = "\u20682026-11-20 22:44 UTC\u2069"
 
 unmeasured_intake = functools.partial(UpdateIntake, observe_tap=unheard, count_refused_tap=unheard)
 """Returns an `UpdateIntake` whose taps nobody measures."""
+
+
+def talking_intake(
+    bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: Storage, clock: Clock, **options: Any
+) -> UpdateIntake:
+    """Return an `UpdateIntake` with a conversation of its own."""
+    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
+    conversation = Conversation(signin, signer, clock, handlers, prompts=signin.prompts)
+    return unmeasured_intake(bot, conversation.on_update, storage.bots, clock, **options)
 
 
 class HandClock:
@@ -185,6 +196,10 @@ class Phone:
     async def handle(self, update: dict[str, Any], **options: Any) -> Handling:
         return await self.intake.handle(update, **options)
 
+    def new_intake(self, **options: Any) -> UpdateIntake:
+        """Return the intake of another process, or of a bot with another `bot_id`."""
+        return talking_intake(self.bot, self.signin, self.signer, self.storage, self.clock, **options)
+
     async def create_session(self) -> str:
         return (await self.signin.create_session(PROJECT_ID, public=True)).session_token
 
@@ -312,10 +327,7 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
-    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
-    return unmeasured_intake(
-        bot, Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update, storage.bots, clock
-    )
+    return talking_intake(bot, signin, signer, storage, clock)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from tests.messengers.telegram.conftest import (
     HandClock,
     ScriptedApi,
     add_project,
-    unmeasured_intake,
     untagged,
 )
 from tests.messengers.telegram.phone_asking import (
@@ -23,8 +22,6 @@ from tests.messengers.telegram.phone_asking import (
 
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
-from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -211,17 +208,9 @@ async def test_own_contact_that_is_no_number(asking: Asking) -> None:
     assert (await asking.phone.session(session_token)).status == "pending"
 
 
-async def test_no_foreign_or_typed_contact_is_accepted(
-    asking: Asking, bot: Bot, clock: HandClock, *, soak: bool
-) -> None:
+async def test_no_foreign_or_typed_contact_is_accepted(asking: Asking, *, soak: bool) -> None:
     """With every kind of them; then the own one is, so it was not the asking that failed."""
-    other_bot = unmeasured_intake(
-        bot,
-        Conversation(asking.phone.signin, asking.phone.signer, clock, prompts=asking.phone.signin.prompts).on_update,
-        asking.phone.storage.bots,
-        clock,
-        bot_id=OTHER_BOT,
-    )
+    other_bot = asking.phone.new_intake(bot_id=OTHER_BOT)
     sent = accepted = 0
     users = 50 if soak else 4
     for user in range(1001, 1001 + users):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi, unmeasured_intake
+from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi, talking_intake
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
 from tests.whole_sign_in import WholeSignIn
 
@@ -15,7 +15,6 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
@@ -74,24 +73,13 @@ async def test_killed_between_any_two_steps_one_effect(
         dying: Any = Dying(asking.phone.storage, last, after=after)
         mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
-            await unmeasured_intake(
-                bot,
-                Conversation(mortal, asking.phone.signer, clock, prompts=mortal.prompts).on_update,
-                dying.bots,
-                clock,
-            ).handle(update)
+            await talking_intake(bot, mortal, asking.phone.signer, dying, clock).handle(update)
         except Killed:
             deaths += 1
         else:
             break
-        again = unmeasured_intake(
-            bot,
-            Conversation(signin, asking.phone.signer, clock, prompts=signin.prompts).on_update,
-            asking.phone.storage.bots,
-            clock,
-        )
         clock.now += MINUTE  # The claim of the process that was killed is over.
-        assert await again.handle(update) == "done"
+        assert await asking.phone.new_intake().handle(update) == "done"
         session = await asking.phone.session(session_token)
         [(events,)] = asking.phone.storage.database.rows("SELECT COUNT(*) FROM webhook_events", ())
         counts = (await asking.phone.storage.counts.read_daily_counts([project_id], 0))[0]

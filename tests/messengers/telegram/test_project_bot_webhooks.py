@@ -1,9 +1,8 @@
 """Webhook delivery for the bots of projects: each has its own address and its own secret."""
 
-import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import MutableMapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import ServedBot
-from tests.messengers.telegram.conftest import HandClock, unmeasured_intake
+from tests.messengers.telegram.conftest import talking_intake
 from tests.messengers.telegram.test_project_bots import SHORT, Farm, farm
 from tests.waiting import until
 
@@ -21,7 +20,6 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.project_bots import ProjectBot
 from taproof.messengers.telegram.bot_api import Bot, TelegramUnauthorizedError
 from taproof.messengers.telegram.connection import BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.messengers.telegram.project_bots import ProjectBotReconnection, ProjectBots
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -64,20 +62,12 @@ class Hooked:
         status: int = messages[0]["status"]
         return status
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.running_bots.run(0))
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    def running(self) -> AbstractAsyncContextManager[None]:
+        return self.farm.running(self.running_bots)
 
 
 @pytest.fixture
-async def hooked(farm: Farm, clock: HandClock) -> Hooked:
-    react = Conversation(farm.signin, farm.signer, clock, prompts=farm.signin.prompts).on_update
+async def hooked(farm: Farm) -> Hooked:
     newer: list[str] = []
     keys = Encryptor(FIRST_KEY, lambda: newer.pop() if newer else None)
 
@@ -86,7 +76,7 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
 
     def intake(token: str) -> UpdateIntake:
         bot = farm.connect(token)
-        return unmeasured_intake(bot, react, farm.storage.bots, clock, bot.id)
+        return talking_intake(bot, farm.signin, farm.signer, farm.storage, farm.clock, bot_id=bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         url, check_seconds = f"{BASE}/{bot.id}", made.check_seconds

@@ -12,7 +12,7 @@ import structlog
 from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
-from tests.messengers.telegram.conftest import HandClock, add_project, unmeasured_intake
+from tests.messengers.telegram.conftest import HandClock, add_project, talking_intake
 from tests.signals import unheard
 from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
@@ -27,7 +27,6 @@ from taproof.core.sessions import Session
 from taproof.messengers.telegram.account_watch import WatchTimes
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.connection import Reconnection
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling, PollTimes
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots, ProjectBotTimes
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
@@ -96,10 +95,15 @@ class Farm:
         found = await self.storage.bots.read_project_bot(bot.id)
         return None if found is None else found.broken_at
 
+    async def look_again(self) -> None:
+        """Wait until the list of bots has been read several times."""
+        looks = len(self.shown)
+        await until(lambda: len(self.shown) > looks + 5)
+
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, bots: ProjectBots | None = None) -> AsyncIterator[None]:
         """Run all bots, and cancel them at the end as the service does."""
-        task = asyncio.create_task(self.running_bots.run(0))
+        task = asyncio.create_task((bots or self.running_bots).run(0))
         try:
             yield
         finally:
@@ -124,7 +128,6 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
         limited=unheard,
     )
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(signin, signer, clock, prompts=signin.prompts).on_update
     async with BotsServer().serving() as server:
         project_bot_api = BotApiClient(server.base)
         service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
@@ -133,7 +136,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
             return Bot(project_bot_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
-            intake = unmeasured_intake(bot, react, storage.bots, clock, bot.id)
+            intake = talking_intake(bot, signin, signer, storage, clock, bot_id=bot.id)
             times = PollTimes(patience=0.05, longest_delay=0.05, finish=made.finish)
             await LongPolling(bot, intake, clock(), reconnection, pace=made.pace, times=times).run()
 
@@ -193,12 +196,7 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
-    intake = unmeasured_intake(
-        bot,
-        Conversation(farm.signin, farm.signer, farm.clock, prompts=farm.signin.prompts).on_update,
-        farm.storage.bots,
-        farm.clock,
-    )
+    intake = talking_intake(bot, farm.signin, farm.signer, farm.storage, farm.clock)
     assert await intake.handle(farm.server.message(f"/start {token}")) == "done"
     for choice in ("c", "x", "r"):
         assert await intake.handle(farm.tap(service_bot, f"{choice}:{token}")) == "done"
@@ -220,11 +218,12 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
         bot.give(farm.server.message(f"/start {token}"))
         await until(bot.texts)
         await give_bot(farm.storage, "dev_1", project, None)
-        await until(lambda: farm.shown[-1] == (0, 0) and bot.polls == 0)
+        # The last call acknowledges the update.
+        await until(lambda: farm.shown[-1] == (0, 0) and bot.of("getUpdates")[-1].get("limit") == 1)
+        await farm.look_again()
         bot.give(farm.server.message("/help"))
         calls = len(bot.calls)
-        looks = len(farm.shown)
-        await until(lambda: len(farm.shown) > looks + 5)
+        await farm.look_again()
         assert bot.calls[calls:] == []
     assert bot.most_polls == 1
 
@@ -299,8 +298,7 @@ async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
             token = await farm.start_session(other_project)
             other.give(farm.server.message(f"/start {token}"))
             await until(other.texts)
-            looks = len(farm.shown)
-            await until(lambda: len(farm.shown) > looks + 5)
+            await farm.look_again()
             assert bot.calls[calls:] == []
             await farm.give(project, bot)
             await until(lambda: farm.shown[-1] == (2, 0))
@@ -478,8 +476,7 @@ async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Fa
     async with farm.running():
         await until(lambda: bot.polls == 1)
         await farm.give(project, bot)
-        looks = len(farm.shown)
-        await until(lambda: len(farm.shown) > looks + 5)
+        await farm.look_again()
         assert len(bot.of("getUpdates")) == 1
         bot.revoke()
         await until(lambda: farm.shown[-1] == (0, 1))
@@ -496,8 +493,7 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
             await until(lambda: farm.shown[-1:] == [(2, 0)])
             await give_bot(farm.storage, "dev_1", project, foreign)
             await until(lambda: farm.shown[-1] == (1, 0))
-            looks = len(farm.shown)
-            await until(lambda: len(farm.shown) > looks + 5)
+            await farm.look_again()
             other.give(farm.server.message("/help"))
             await until(other.texts)
     assert [line["project_id"] for line in logs if line["event"] == "project_bot_unreadable"] == [project]

@@ -15,7 +15,6 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LOSE_SECONDS
 from taproof.messengers.telegram import updates, webhook
 from taproof.messengers.telegram.bot_api import Bot, TelegramForbiddenError, TelegramNetworkError
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import HandlingTimes, UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -87,17 +86,11 @@ async def test_a_tap_is_timed_once_it_is_answered(phone: Phone, bot: Bot) -> Non
     assert len(seconds) == 1
 
 
-async def test_second_delivery_to_another_process(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
+async def test_second_delivery_to_another_process(phone: Phone, api: ScriptedApi) -> None:
     """A handled update is recorded in the store, so every process knows it."""
     update = phone.message("/help")
     for _ in range(2):
-        other = unmeasured_intake(
-            bot,
-            Conversation(phone.signin, phone.signer, phone.clock, prompts=phone.signin.prompts).on_update,
-            phone.storage.bots,
-            phone.clock,
-        )
-        assert await other.handle(update) == "done"
+        assert await phone.new_intake().handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
