@@ -38,13 +38,8 @@ class Sandbox:
     `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
     /sandbox/bot<token>/<method>.
 
-    Args:
-        bot_token: the token of the service's own bot; the number before its colon is the bot's id.
-        bot_username: the bot's username, without the `@`.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        base_url: the address that clients use. Only requests to its host and to this machine's loopback are answered.
-        reply_seconds: the longest wait of `open` and `tap` for the bot.
+    `base_url` is the address that clients use. Only requests to its host and to this machine's loopback are answered.
+    `reply_seconds` is the longest wait of `open` and `tap` for the bot.
     """
 
     def __init__(

@@ -152,7 +152,7 @@ class BotApiClient:
             token: the bot's token.
             method: such as `getMe`.
             returns: parses the result; it raises ValueError for a result of another type.
-            parameters: the method's parameters; those that are None are omitted.
+            parameters: those that are None are omitted.
             seconds: the time limit of each attempt.
             hurry: until it is set, a call that exceeds the flood limit is repeated after a wait, at most 60 s in total.
                 Without it, such a call fails immediately. Only a few calls wait, because a user who makes the bot

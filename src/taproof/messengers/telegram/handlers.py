@@ -39,7 +39,6 @@ from taproof.messengers.telegram.prompts import (
     outcome_reply,
     phone_keyboard,
     phone_reply,
-    unasked_contact_reply,
     wrong_contact_reply,
 )
 from taproof.messengers.telegram.session_prompts import SessionPrompts
@@ -240,7 +239,8 @@ class Conversation:
         elif contact is None:
             await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
         elif seen.outcome == "unknown":
-            await chat.send(unasked_contact_reply(texts))
+            # It also removes a leftover button.
+            await chat.send(Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove()))
         else:
             reply = outcome_reply(texts, seen, seen.session_token)
             if reply.buttons is not None:

@@ -60,13 +60,9 @@ class LongPolling:
     Updates of different users are handled concurrently, and those of one user in order unless there are many. An update
     is acknowledged when it and all earlier ones are done. After a crash, the Bot API delivers the others again.
 
-    Args:
-        bot: the bot.
-        intake: the handler of its updates.
-        since: the time in ms since which no other program receives the updates.
-        reconnection: waits when the Bot API returns no updates. If it raises BotTokenRefusedError, the loop ends.
-        pace: seconds between the starts of two updates, so that a flood of updates leaves time for other bots.
-        times: how long it waits.
+    No other program has received the updates `since` this time in ms. `reconnection` waits when the Bot API returns no
+    updates; if it raises BotTokenRefusedError, the loop ends. `pace` is the seconds between the starts of two updates,
+    so that a flood of updates leaves time for other bots.
     """
 
     def __init__(

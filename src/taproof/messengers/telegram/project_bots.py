@@ -99,13 +99,8 @@ class _Running:
 class ProjectBots:
     """Runs the bots of all projects.
 
-    Args:
-        bots: lists the bots, and records that one is broken or renamed.
-        connect: returns the bot with a token, without calling the Bot API.
-        receive: receives a bot's updates.
-        service_bot: the service's own bot. If the messenger refuses it too, the cause is not a single token.
-        show: called with the numbers of running and broken bots.
-        times: how long its parts wait.
+    `connect` returns the bot with a token, without calling the Bot API. If the messenger refuses `service_bot` too, the
+    cause is not a single token. `show` is called with the numbers of running and broken bots.
     """
 
     def __init__(

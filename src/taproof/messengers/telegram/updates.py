@@ -80,15 +80,10 @@ class UpdateClaims(Protocol):
 class UpdateIntake:
     """Handles the updates of one bot.
 
-    Args:
-        bot: the bot that receives the updates and sends the replies.
-        react: answers an update. It gets the update, `bot`, `bot_id`, and the `hurry` of `handle`.
-        claims: the store of claims.
-        clock: returns the time in ms.
-        bot_id: the id that the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own bot.
-        observe_tap: called for each tap on a button, with the seconds from its receipt until it is handled.
-        count_refused_tap: called instead for each tap that had no effect, with the reason.
-        times: limits and pauses.
+    `react` answers an update; it gets the update, `bot`, `bot_id`, and the `hurry` of `handle`. `bot_id` is the id that
+    the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own. `observe_tap` is called for
+    each tap on a button, with the seconds from its receipt until it is handled. For a tap that had no effect,
+    `count_refused_tap` is called instead, with the reason.
     """
 
     def __init__(

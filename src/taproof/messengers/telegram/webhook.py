@@ -96,10 +96,7 @@ async def keep_webhook(
 ) -> None:
     """Keep a bot's webhook set to `url` until cancelled. Set it again when it, its updates or the secret have changed.
 
-    It is set with the first of `secret_tokens`.
-
-    Raises:
-        BotTokenRefusedError: `reconnection` raised it.
+    It is set with the first of `secret_tokens`. An error of `reconnection` ends it.
     """
     registered = ""
     while True:
@@ -125,9 +122,7 @@ async def keep_webhook(
 async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection) -> None:
     """Set the messenger's webhook to `url`, and retry until it succeeds. Pending updates are kept.
 
-    Raises:
-        ValueError: the secret is not in the form that the Bot API accepts.
-        BotTokenRefusedError: `reconnection` raised it.
+    Raises ValueError if the secret is not in the form that the Bot API accepts. An error of `reconnection` ends it.
     """
     _require_secret(secret_token)
     while True:

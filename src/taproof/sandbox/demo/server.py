@@ -72,13 +72,8 @@ class _Accepted(NamedTuple):
 class Demo:
     """The demo's routes, as an ASGI application that answers full paths under /demo.
 
-    Args:
-        project_id: the project that the demo signs users in to. It is part of the page, so the browser sees it.
-        read_webhook_secret: returns that project's current webhook secret. It is called at each sign-in, since the
-            secret may rotate.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        id_tokens: checks the ID tokens of the demo's OpenID Connect client; None if it has no client.
+    `project_id` is part of the page, so the browser sees it. `read_webhook_secret` returns that project's current
+    webhook secret. It is called at each sign-in, since the secret may rotate. Without a client, `id_tokens` is None.
     """
 
     def __init__(
