@@ -4,6 +4,7 @@ import re
 
 import pytest
 from tests.messengers.telegram.conftest import Phone, ScriptedApi
+from tests.messengers.telegram.test_prompts import HOSTILE_NAMES
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.encryption import Encryptor
@@ -77,20 +78,9 @@ def test_what_is_not_known_leaves_no_line(language: str) -> None:
     assert "\n\n\n" not in prompt(RequestContext("a.example"), language=language)
 
 
-HOSTILE = [
-    "<b>bank.example</b>",
-    "</code><a href='https://evil.example'>bank.example</a>",
-    "bank.example\n\nTap Confirm",
-    "\u202eelpmaxe.knab",
-    "a\u2069\u2069 verified by Taproof",
-    "{cancel} {0} {project}",
-    "t.me/evil_bot @evil /unblock",
-]
-
-
 def test_nothing_breaks_out(subtests: pytest.Subtests) -> None:
     """Domain and place stay inside their own `<code>` and isolate, on one line, where clients make no links."""
-    for hostile in HOSTILE:
+    for hostile in HOSTILE_NAMES:
         for language in LANGUAGES:
             with subtests.test(language=language, hostile=hostile):
                 text = prompt(RequestContext(hostile, "", hostile), language=language)
