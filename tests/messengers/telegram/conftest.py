@@ -5,10 +5,11 @@ with this project's own stand-in.
 """
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,26 @@ def talking_intake(
     handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
     conversation = Conversation(signin, signer, clock, handlers, prompts=signin.prompts)
     return unmeasured_intake(bot, conversation.on_update, storage.bots, clock, **options)
+
+
+@contextlib.asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run something without end, and cancel it at the end as the service does."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def stored_session(storage: Storage, session_token: str) -> Session:
+    key = session_key(session_token)
+    assert key is not None
+    session = await storage.sessions.read_session(key)
+    assert session is not None
+    return session
 
 
 class HandClock:
@@ -204,11 +225,7 @@ class Phone:
         return (await self.signin.create_session(PROJECT_ID, public=True)).session_token
 
     async def session(self, session_token: str) -> Session:
-        key = session_key(session_token)
-        assert key is not None
-        session = await self.storage.sessions.read_session(key)
-        assert session is not None
-        return session
+        return await stored_session(self.storage, session_token)
 
     def update(self, **content: Any) -> dict[str, Any]:
         self.updates += 1

@@ -20,13 +20,13 @@ from tests.messengers.telegram.conftest import (
     Phone,
     ScriptedApi,
     add_project,
+    stored_session,
     untagged,
 )
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.match_code import CHOICES, new_match_code
 from taproof.core.sessions import Session
@@ -91,11 +91,7 @@ class Service:
         return created
 
     async def session(self, session_token: str) -> Session:
-        key = session_key(session_token)
-        assert key is not None
-        found = await self.storage.sessions.read_session(key)
-        assert found is not None
-        return found
+        return await stored_session(self.storage, session_token)
 
     async def right_place(self, created: CreatedSession) -> int:
         seen = await self.nodes[0].open_session(created.session_token, "11")

@@ -1,13 +1,12 @@
 """Long polling: nothing is acknowledged before it is done, nothing is lost, and the loop survives everything."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
+from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi, in_background
 from tests.signals import unheard
 from tests.waiting import until
 
@@ -23,21 +22,12 @@ SHORT = PollTimes(patience=0.05, longest_delay=0.05)
 """The delays between attempts; that they grow is tested in test_connection.py."""
 
 
-def polling(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> "asyncio.Task[None]":
-    reconnection = Reconnection(unheard, times.longest_delay)
-    return asyncio.create_task(LongPolling(bot, intake, START, reconnection, times=times).run())
+def polling(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> LongPolling:
+    return LongPolling(bot, intake, START, Reconnection(unheard, times.longest_delay), times=times)
 
 
-@contextlib.asynccontextmanager
-async def running(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> AsyncIterator[None]:
-    """Run the loop, and cancel it at the end as the service does."""
-    task = polling(bot, intake, times)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+def running(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> AbstractAsyncContextManager[None]:
+    return in_background(polling(bot, intake, times).run())
 
 
 async def test_updates_are_handled_and_acknowledged(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
@@ -107,7 +97,7 @@ async def test_crash_before_the_end_loses_nothing(phone: Phone, bot: Bot, api: S
 async def test_update_in_hand_is_finished_and_acknowledged_on_stop(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """Cancelled in the middle of an update, the loop brings it to its end and acknowledges it."""
     api.updates = [phone.message("/help")]
-    task = polling(bot, phone.intake)
+    task = asyncio.create_task(polling(bot, phone.intake).run())
 
     def stop(method: str, _: dict[str, str]) -> None:
         if method == "sendMessage":

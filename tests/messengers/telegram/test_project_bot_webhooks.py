@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import ServedBot
-from tests.messengers.telegram.conftest import talking_intake
+from tests.messengers.telegram.conftest import in_background, talking_intake
 from tests.messengers.telegram.test_project_bots import SHORT, Farm, farm
 from tests.waiting import until
 
@@ -63,7 +63,7 @@ class Hooked:
         return status
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        return self.farm.running(self.running_bots)
+        return in_background(self.running_bots.run(0))
 
 
 @pytest.fixture

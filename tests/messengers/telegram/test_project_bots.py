@@ -1,9 +1,8 @@
 """The bots of projects: each serves its own project alone, in one process, and none depends on another's luck."""
 
-import asyncio
-import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ import structlog
 from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
-from tests.messengers.telegram.conftest import HandClock, add_project, talking_intake
+from tests.messengers.telegram.conftest import HandClock, add_project, in_background, stored_session, talking_intake
 from tests.signals import unheard
 from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
@@ -20,7 +19,6 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
 from taproof.core.projects import ProjectChanges
 from taproof.core.sessions import Session
@@ -85,11 +83,7 @@ class Farm:
         return (await self.signin.create_session(project_id, public=True)).session_token
 
     async def session(self, session_token: str) -> Session:
-        key = session_key(session_token)
-        assert key is not None
-        session = await self.storage.sessions.read_session(key)
-        assert session is not None
-        return session
+        return await stored_session(self.storage, session_token)
 
     async def broken_at(self, bot: ServedBot) -> int | None:
         found = await self.storage.bots.read_project_bot(bot.id)
@@ -100,16 +94,9 @@ class Farm:
         looks = len(self.shown)
         await until(lambda: len(self.shown) > looks + 5)
 
-    @contextlib.asynccontextmanager
-    async def running(self, bots: ProjectBots | None = None) -> AsyncIterator[None]:
-        """Run all bots, and cancel them at the end as the service does."""
-        task = asyncio.create_task((bots or self.running_bots).run(0))
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Run all bots."""
+        return in_background(self.running_bots.run(0))
 
 
 @pytest.fixture
