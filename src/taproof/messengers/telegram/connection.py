@@ -33,24 +33,17 @@ def is_logged_out(trouble: TelegramAPIError) -> bool:
 
 def advice_for(trouble: TelegramAPIError) -> str:
     """Return what the operator can do about a failure."""
-    return _event_and_advice(trouble)[1]
-
-
-def _event_and_advice(trouble: TelegramAPIError) -> tuple[str, str]:
-    """Return the log event of a failure, and what the operator can do about it."""
     if isinstance(trouble, TelegramUnauthorizedError):
-        advice = "Check TAPROOF_BOT_TOKEN; @BotFather shows the right one."
-        return "bot_token_refused", f"The Bot API does not recognise this bot token. {advice}"
+        return "The Bot API does not recognise this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one."
     if isinstance(trouble, TelegramConflictError):
-        return "bot_conflict", "Another program receives this bot's updates. Stop it."
+        return "Another program receives this bot's updates. Stop it."
     if isinstance(trouble, TelegramRetryAfter):
-        return "bot_flood_wait", f"The Bot API accepts no calls for {_flood_wait(trouble)} s."
+        return f"The Bot API accepts no calls for {_flood_wait(trouble)} s."
     if isinstance(trouble, TelegramNetworkError):
-        return "bot_api_unreachable", "Check the network and TAPROOF_BOT_API_URL. Still trying."
+        return "Check the network and TAPROOF_BOT_API_URL. Still trying."
     if is_logged_out(trouble):
-        advice = "Set TAPROOF_BOT_API_URL to that one, or wait 10 minutes."
-        return "bot_logged_out", f"The bot was moved to another Bot API server. {advice}"
-    return "bot_api_error", "The Bot API refuses the call. Still trying."
+        return "The bot was moved to another Bot API server. Set TAPROOF_BOT_API_URL to that one, or wait 10 minutes."
+    return "The Bot API refuses the call. Still trying."
 
 
 def _flood_wait(trouble: TelegramRetryAfter) -> int:
@@ -76,9 +69,18 @@ class Reconnection:
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError):
             delay = self._longest_delay
+            self._log_once("bot_token_refused", trouble)
+        elif isinstance(trouble, TelegramConflictError):
+            self._log_once("bot_conflict", trouble)
         elif isinstance(trouble, TelegramRetryAfter):
             delay = _flood_wait(trouble)
-        self._log_once(trouble)
+            self._log_once("bot_flood_wait", trouble)
+        elif isinstance(trouble, TelegramNetworkError):
+            self._log_once("bot_api_unreachable", trouble)
+        elif is_logged_out(trouble):
+            self._log_once("bot_logged_out", trouble)
+        else:
+            self._log_once("bot_api_error", trouble)
         await asyncio.sleep(delay)
 
     def succeeded(self) -> None:
@@ -89,8 +91,7 @@ class Reconnection:
         self._failures = 0
         self._logged = ""
 
-    def _log_once(self, trouble: TelegramAPIError) -> None:
-        event, advice = _event_and_advice(trouble)
+    def _log_once(self, event: str, trouble: TelegramAPIError) -> None:
         if self._logged != event:
-            _log.error(event, reason=trouble.message, advice=advice)
+            _log.error(event, reason=trouble.message, advice=advice_for(trouble))
         self._logged = event

@@ -82,9 +82,9 @@ class ProjectBotReconnection(Reconnection):
         self._refusals = 0
         super().succeeded()
 
-    def _log_once(self, trouble: TelegramAPIError) -> None:
+    def _log_once(self, event: str, trouble: TelegramAPIError) -> None:
         if not isinstance(trouble, TelegramNetworkError):
-            super()._log_once(trouble)
+            super()._log_once(event, trouble)
 
 
 @dataclass(slots=True)
