@@ -281,7 +281,7 @@ class Phone:
 
     def open(self, deeplink: str) -> list[dict[str, Any]]:
         """Open a sign-in link; return the chat's messages once the bot has replied."""
-        answer = self._post("open", {"deeplink": deeplink})
+        answer = self.post("open", {"deeplink": deeplink})
         assert answer["answered"], "the bot did not reply"
         messages: list[dict[str, Any]] = answer["messages"]
         return messages
@@ -293,7 +293,7 @@ class Phone:
             What the bot showed above the chat, or None.
         """
         body: dict[str, Any] = {"button": button}
-        answer = self._post("tap", body if message_id is None else body | {"message_id": message_id})
+        answer = self.post("tap", body if message_id is None else body | {"message_id": message_id})
         assert answer["answered"], "the bot did not answer the tap"
         alert: str | None = answer["alert"]
         return alert
@@ -309,11 +309,19 @@ class Phone:
         buttons = [button for message in shown for row in message["inline_keyboard"] for button in row]
         return next((button["url"] for button in buttons if "#taproof_return=" in button.get("url", "")), None)
 
-    def _post(self, act: str, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, act: str, body: dict[str, Any]) -> dict[str, Any]:
         response = self.client.post(f"/sandbox/users/{self.messenger_id}/{act}", json=body)
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
         return answer
+
+
+def make_bot(client: httpx.Client) -> dict[str, Any]:
+    """Create a bot with the sandbox's @BotFather."""
+    response = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"})
+    assert response.status_code == 200, response.text
+    made: dict[str, Any] = response.json()
+    return made
 
 
 NewPhone = Callable[..., Phone]

@@ -47,13 +47,8 @@ class Property:
 
     owner: Developer
     project: OwnProject
-    client_id: str
-    token_id: str
-    session_id: str
-    messenger_id: str
-    delivery_id: str
-    developer_id: str
-    invitation_id: str
+    ids: dict[str, str]
+    """The id of each resource, by the name of the parameter in paths."""
     secrets: set[str]
 
     def dump(self) -> Any:
@@ -93,18 +88,10 @@ def owned(developer: Developer) -> Iterator[Property]:
         secrets |= {user.messenger_id, account["id"], account["email"], developer.access_token}
         secrets |= {oidc["client_id"], oidc["client_secret"], oidc["client_secret_preview"]}
         secrets |= {invitation["id"], invitation["link"].partition("#")[2]}
-        yield Property(
-            developer,
-            project,
-            oidc["client_id"],
-            token["id"],
-            session_id,
-            user.messenger_id,
-            delivery_id,
-            account["id"],
-            invitation["id"],
-            secrets,
-        )
+        ids = {"project_id": project.id, "client_id": oidc["client_id"], "token_id": token["id"]}
+        ids |= {"session_id": session_id, "messenger_id": user.messenger_id, "delivery_id": delivery_id}
+        ids |= {"developer_id": account["id"], "invitation_id": invitation["id"]}
+        yield Property(developer, project, ids, secrets)
 
 
 @pytest.fixture(scope="module")
@@ -125,16 +112,7 @@ def calls(
 ) -> Iterator[tuple[str, httpx.Response]]:
     """Make every call on the owner's resources with these credentials."""
     for name, method, path in operations:
-        address = path.format(
-            project_id=owned.project.id,
-            client_id=owned.client_id,
-            token_id=owned.token_id,
-            session_id=owned.session_id,
-            messenger_id=owned.messenger_id,
-            delivery_id=owned.delivery_id,
-            developer_id=owned.developer_id,
-            invitation_id=owned.invitation_id,
-        )
+        address = path.format_map(owned.ids)
         about = f"project_id={owned.project.id}" if name in ABOUT_A_PROJECT else ""
         body = BODIES.get(name)
         for each in {"", about}:
@@ -175,11 +153,11 @@ def wrong_credentials(service: Service, owned: Property) -> dict[str, str | None
         "SQL": "Bearer ' OR 1=1 --",
         "revoked": f"Bearer {revoked['access_token']}",
         "expired": f"Bearer {expired['access_token']}",
-        "client id": f"Bearer {owned.client_id}",
+        "client id": f"Bearer {owned.ids['client_id']}",
         "secret key": f"Bearer {owned.project.secret_key}",
         "webhook secret": f"Bearer {owned.project.webhook_secret}",
         "project id": f"Bearer {owned.project.id}",
-        "token id": f"Bearer {owned.token_id}",
+        "token id": f"Bearer {owned.ids['token_id']}",
     }
 
 

@@ -83,26 +83,20 @@ def test_tap_after_expiry(project: OwnProject, phone: Phone, database: apsw.Conn
     assert project.read()["confirmed_count"] == 0
 
 
-def test_housekeeping_counts(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
+def test_housekeeping_counts(
+    developer: Developer, project: OwnProject, phone: Phone, database: apsw.Connection
+) -> None:
     """Expiry is recorded and counted once; a confirmed session does not expire (spec, States; Analytics)."""
     sessions = [project.generate() for _ in range(3)]
     phone.sign_in(sessions[0])
-    connection = apsw.Connection(str(service.database))
-    connection.set_busy_timeout(10_000)
-    try:
-        for session in sessions:
-            let_expire(connection, session)
-        wait_until(lambda: all(stored_status(connection, session) == "expired" for session in sessions[1:]))
-    finally:
-        connection.close()
+    for session in sessions:
+        let_expire(database, session)
+    wait_until(lambda: all(stored_status(database, session) == "expired" for session in sessions[1:]))
     assert project.verify(sessions[0]["session_token"])["status"] == "confirmed"
     funnel = developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"]
     taken = {"requested": 3, "opened": 1, "confirmed": 1, "used": 1}
     assert funnel == {**taken, "cancelled": 0, "expired": 2, "reported": 0}
     later = developer.create_project("Later").generate()
-    connection = apsw.Connection(str(service.database))
-    connection.set_busy_timeout(10_000)
-    let_expire(connection, later)
-    wait_until(lambda: stored_status(connection, later) == "expired")  # By then, housekeeping has run once more.
-    connection.close()
+    let_expire(database, later)
+    wait_until(lambda: stored_status(database, later) == "expired")  # By then, housekeeping has run once more.
     assert developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"] == funnel

@@ -2,14 +2,11 @@
 
 import html
 from collections.abc import Callable
-from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import NewPhone, OwnProject, Phone
+from tests.e2e.conftest import NewPhone, OwnProject, Phone, make_bot
 
 QUIZ = "<b>Quiz!</b> What is the capital of France?"
 
@@ -17,7 +14,7 @@ QUIZ = "<b>Quiz!</b> What is the capital of France?"
 class Attacker:
     """Knows the bot's token and starts the project's sign-ins; reads callback data from the Bot API."""
 
-    def __init__(self, client: httpx.Client, project: "OwnProject", bot: dict[str, Any], victim: "Phone") -> None:
+    def __init__(self, client: httpx.Client, project: OwnProject, bot: dict[str, Any], victim: Phone) -> None:
         self.client, self.project, self.bot, self.victim = client, project, bot, victim
         self.session = project.generate()
 
@@ -97,15 +94,15 @@ TRICKS: list[Callable[[Attacker], None]] = [
 
 
 @pytest.fixture
-def bot(client: httpx.Client, project: "OwnProject") -> dict[str, Any]:
+def bot(client: httpx.Client, project: OwnProject) -> dict[str, Any]:
     """Return a project bot whose token the attacker knows."""
-    made: dict[str, Any] = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
+    made = make_bot(client)
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": made["token"]})
     return made
 
 
 def test_a_leaked_bot_token_confirms_nothing(
-    client: httpx.Client, project: "OwnProject", bot: dict[str, Any], new_phone: "NewPhone"
+    client: httpx.Client, project: OwnProject, bot: dict[str, Any], new_phone: NewPhone
 ) -> None:
     """A tap on reused buttons decides nothing, whatever surrounds them; an unchanged prompt works."""
     signed_in = []
@@ -121,7 +118,7 @@ def test_a_leaked_bot_token_confirms_nothing(
 
 
 def test_the_owner_of_a_bot_ends_no_block(
-    client: httpx.Client, project: "OwnProject", bot: dict[str, Any], new_phone: "NewPhone"
+    client: httpx.Client, project: OwnProject, bot: dict[str, Any], new_phone: NewPhone
 ) -> None:
     """A tap on a message that the bot's owner wrote cannot end a user's block."""
     owner = Attacker(client, project, bot, new_phone())

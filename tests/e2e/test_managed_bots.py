@@ -24,7 +24,7 @@ def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -
     assert found is not None
     link = unescape(found[1])
     assert link.startswith(f"{service.base_url}/sandbox/newbot/taproof_sandbox_bot/adasshop_")
-    made = phone._post("newbot", {"link": link})
+    made = phone.post("newbot", {"link": link})
     until_set(project, made["username"])
     assert LINK.search(browser.client.get(settings).text) is None
     [entry] = [each for each in project.developer.ask("GET", "/audit")["entries"] if each["action"] == "bot.set"]
@@ -33,10 +33,10 @@ def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -
     assert f"/phone/{made['username']}?start=" in session["deeplink"]
     user = new_phone("Grace")
     user.open(session["deeplink"])
-    user._post("tap", {"button": "Confirm", "bot": made["username"]})
+    user.post("tap", {"button": "Confirm", "bot": made["username"]})
     assert project.verify(session["session_token"])["messenger_id"] == user.messenger_id
     token_of_bot = browser.client.post(f"/sandbox/bots/{made['username']}/revoke", json={}).json()["token"]
-    again = phone._post("newbot", {"link": link, "username": "another_shop_bot"})
+    again = phone.post("newbot", {"link": link, "username": "another_shop_bot"})
     assert project.read()["bot_username"] == made["username"] != again["username"]
     for secret in (token_of_bot, link):
         assert secret.partition(":")[2] not in service.log()

@@ -3,13 +3,12 @@
 import base64
 import hmac
 import time
-from secrets import token_hex
 from typing import Any
 from urllib.parse import parse_qsl
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, make_bot
 
 from taproof import verify_proof
 
@@ -18,10 +17,7 @@ PATH = "/api/v1/mini-app/public"
 
 @pytest.fixture
 def bot(client: httpx.Client) -> dict[str, Any]:
-    """Create a bot with the sandbox's @BotFather."""
-    response = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"})
-    made: dict[str, Any] = response.json()
-    return made
+    return make_bot(client)
 
 
 @pytest.fixture
@@ -31,7 +27,7 @@ def project(developer: Developer, bot: dict[str, Any]) -> OwnProject:
 
 def open_mini_app(phone: Phone, bot: dict[str, Any], **fields: Any) -> str:
     """Open the Mini App of a bot; return `Telegram.WebApp.initData`."""
-    data: str = phone._post("mini-app", {"bot": bot["username"], **fields})["init_data"]
+    data: str = phone.post("mini-app", {"bot": bot["username"], **fields})["init_data"]
     return data
 
 
@@ -77,7 +73,7 @@ def test_refusals(
     """Each refusal has its code, and none uses the data up."""
     now = int(time.time())
     shared = developer.create_project("Shared").id
-    unnamed = phone._post("mini-app", {})["init_data"]
+    unnamed = phone.post("mini-app", {})["init_data"]
 
     def code_of(body: Any, project_id: str = project.id) -> tuple[int, str]:
         body = {"project_id": project_id, "init_data": body} if isinstance(body, str) else body

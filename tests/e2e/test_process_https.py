@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from tests.e2e.conftest import Service
+from tests.e2e.conftest import Service, make_phone
 from tests.e2e.raw_http import assert_refusals
 from tests.ports import free_port
 from tests.server_logs import server_logs
@@ -53,10 +53,7 @@ def sign_in(client: httpx.Client, service: Service) -> dict[str, Any]:
     """Sign a new simulated user in to the demo's project, and return the confirmed answer."""
     project_id = service.screen().partition("TAPROOF_PROJECT_ID=")[2].split()[0]
     session = client.post("/api/v1/generate/public", json={"project_id": project_id}).json()
-    user = client.post("/sandbox/users", json={"first_name": "Grace"}).json()["id"]
-    opened = client.post(f"/sandbox/users/{user}/open", json={"deeplink": session["deeplink"]}).json()
-    assert opened["answered"], "the bot does not hear from the messenger"
-    assert client.post(f"/sandbox/users/{user}/tap", json={"button": "Confirm"}).json()["answered"]
+    make_phone(client, "Grace").sign_in(session)
     body = {"project_id": project_id, "session_token": session["session_token"]}
     answer: dict[str, Any] = client.post("/api/v1/verify/public", json=body).json()
     return answer

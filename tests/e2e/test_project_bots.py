@@ -1,19 +1,10 @@
 """A project bot over real HTTP: its token, a sign-in, its end, and its return."""
 
-from secrets import token_hex
 from typing import Any
 
 import httpx
-from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Service, StartService, make_phone
+from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Service, StartService, make_bot, make_phone
 from tests.waiting import wait_until
-
-
-def make_bot(client: httpx.Client) -> dict[str, Any]:
-    """Create a bot with the sandbox's @BotFather."""
-    response = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"})
-    assert response.status_code == 200, response.text
-    made: dict[str, Any] = response.json()
-    return made
 
 
 def until_broken(project: OwnProject) -> dict[str, Any]:

@@ -121,33 +121,22 @@ def test_new_sessions_do_not_shift_pages(project: OwnProject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "field"),
+    ("field", "values"),
     [
-        ("limit=0", "limit"),
-        ("limit=201", "limit"),
-        ("limit=-1", "limit"),
-        ("limit=1.5", "limit"),
-        ("limit=", "limit"),
-        ("limit=%D9%A1", "limit"),
-        ("limit=9999999999999999999999", "limit"),
-        ("status=done", "status"),
-        ("status=", "status"),
-        ("status=PENDING", "status"),
-        ("cursor=", "cursor"),
-        ("cursor=garbage", "cursor"),
-        ("cursor=%00", "cursor"),
-        ("cursor=%F0%9F%98%80", "cursor"),
-        ("cursor=AAAA%3D%3D", "cursor"),
-        ("cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTkuc2Vzc18x", "cursor"),
-        ("cursor=" + "A" * 3000, "cursor"),
-        ("project_id=", "project_id"),
-        ("project_id=proj_%00", "project_id"),
-        ("project_id=1%27%20OR%201=1", "project_id"),
+        ("limit", ("0", "201", "-1", "1.5", "", "%D9%A1", "9999999999999999999999")),
+        ("status", ("done", "", "PENDING")),
+        (
+            "cursor",
+            ("", "garbage", "%00", "%F0%9F%98%80", "AAAA%3D%3D", "OTk5OTk5OTk5OTk5OTk5OTk5OTkuc2Vzc18x", "A" * 3000),
+        ),
+        ("project_id", ("", "proj_%00", "1%27%20OR%201=1")),
     ],
 )
-def test_sessions_refuses(developer: Developer, query: str, field: str) -> None:
+def test_sessions_refuses(developer: Developer, field: str, values: tuple[str, ...]) -> None:
     """An invalid parameter is 400, and the sentence names it (contract, Everywhere)."""
-    assert field in assert_error(developer.call("GET", f"/sessions?{query}"), 400, "invalid_request")
+    for value in values:
+        response = developer.call("GET", f"/sessions?{field}={value}")
+        assert field in assert_error(response, 400, "invalid_request"), value
 
 
 @pytest.mark.parametrize("query", ["days=1", "days=0", "days=31", "days=", "days=thirty", "days=30.0", "project_id=x"])

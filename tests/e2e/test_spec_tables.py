@@ -106,21 +106,6 @@ def test_first_opener_decides(project: OwnProject, phone: Phone, new_phone: NewP
     assert project.verify(session["session_token"])["messenger_id"] == phone.messenger_id
 
 
-def test_prompt(project: OwnProject, phone: Phone) -> None:
-    """The prompt names the project and has Confirm and Cancel; after the decision the buttons are gone (contract)."""
-    project.developer.ask("PATCH", f"/projects/{project.id}", json={"name": "Bücher & <b>Söhne</b>"})
-    prompt = phone.open(project.generate()["deeplink"])[-1]
-    assert prompt["from"] == "bot"
-    assert "Bücher & <b>Söhne</b>" in prompt["text"]
-    assert "If you did not start this, tap Cancel" in prompt["text"]
-    assert [label for row in prompt["buttons"] for label in row] == ["Confirm", "Cancel", "This wasn’t me"]
-    phone.tap("Confirm")
-    messages = phone.client.get(f"/sandbox/users/{phone.messenger_id}/messages").json()["messages"]
-    edited = next(message for message in messages if message["message_id"] == prompt["message_id"])
-    assert edited["edited"]
-    assert edited["buttons"] == []
-
-
 def test_no_username(project: OwnProject, new_phone: NewPhone) -> None:
     """Without a handle, messenger_username is null in verify and "" in the proof and the session object (contract)."""
     session = project.generate()

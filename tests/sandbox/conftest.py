@@ -47,7 +47,7 @@ class Running:
         """Wait until a call of getUpdates for this bot waits."""
         bot = self.sandbox.bots.find(username)
         assert bot is not None
-        await until(lambda: bot.messenger.updates._poll is not None, f"a poll of {username}")
+        await until(lambda: bot.messenger.updates.is_polled, f"a poll of {username}")
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the Bot API with JSON; return the whole answer."""
@@ -70,12 +70,12 @@ class Running:
 
 
 @asynccontextmanager
-async def run_sandbox() -> AsyncIterator[Running]:
+async def run_sandbox(**options: Any) -> AsyncIterator[Running]:
     """Run a sandbox on a free port."""
     port = free_port()
     clock = HandClock()
     base = f"http://127.0.0.1:{port}"
-    sandbox = Sandbox(TOKEN, USERNAME, clock, system_entropy, base)
+    sandbox = Sandbox(TOKEN, USERNAME, clock, system_entropy, base, **options)
     stop = await serve(sandbox.app, port)
     async with httpx.AsyncClient(base_url=base, timeout=60, verify=TRUST) as http:
         yield Running(sandbox, base, http, clock)

@@ -107,7 +107,7 @@ def test_a_sign_in_with_a_phone_number(client: EitherClient, project: OwnProject
     sign_in = client.create_session()
     decide(phone, sign_in)
     assert client.verify_session(sign_in).status == "pending"
-    phone._post("share", {"contact": "own", "wait": 20})
+    phone.post("share", {"contact": "own", "wait": 20})
     result = client.wait_for_user(sign_in, timeout=PATIENCE)
     assert result.user.messenger_phone == phone.user["phone"]
     assert verify_proof(result.proof, project.webhook_secret).messenger_phone == phone.user["phone"]
@@ -128,7 +128,7 @@ def test_a_sign_in_with_a_match_code(client: EitherClient, project: OwnProject, 
 def test_a_sign_in_from_a_mini_app(client: EitherClient, project: OwnProject, phone: Phone) -> None:
     """The data of a Mini App gives a confirmed result once; after that, and without a bot, the code says why not."""
     bot = phone.client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
-    data = phone._post("mini-app", {"bot": bot["username"]})["init_data"]
+    data = phone.post("mini-app", {"bot": bot["username"]})["init_data"]
     with pytest.raises(InvalidRequest) as caught:
         client.sign_in_mini_app(data)
     assert caught.value.code == "project_bot_needed"

@@ -180,7 +180,7 @@ async def test_the_real_messenger(site: Site, open_context: OpenContext, project
     await asyncio.to_thread(phone.open, link)
     await expect(part(page, "status")).to_have_text(SAID["opened"])
     for act, hint in (("block", "unreachable"), ("unblock", "opened")):
-        await asyncio.to_thread(phone._post, act, {})
+        await asyncio.to_thread(phone.post, act, {})
         await expect(part(page, "status")).to_have_text(SAID[hint])
     await page.keyboard.press("Escape")
     assert await wait_for(page, "ended") == {"status": "aborted"}

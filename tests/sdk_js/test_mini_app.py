@@ -39,7 +39,7 @@ def test_a_mini_app_signs_in(sandbox: Service, client: httpx.Client, project: Ow
     """The result is that of `signIn`; every failure is a `SignInError` with a code, and nothing is tried twice."""
     bot = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": bot["token"]})
-    data = phone._post("mini-app", {"bot": bot["username"]})["init_data"]
+    data = phone.post("mini-app", {"bot": bot["username"]})["init_data"]
     options = {"projectId": project.id, "baseUrl": f"{sandbox.base_url}/"}
     nobody = {**options, "baseUrl": "http://127.0.0.1:9"}
     confirmed, *failed = run(

@@ -16,7 +16,7 @@ from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.account_watch import ServiceBotWatch
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.bot_settings import ASK_SECONDS, check_settings
-from taproof.messengers.telegram.commands import announce_commands_once
+from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.handlers import Conversation
@@ -77,7 +77,7 @@ class BotRuntime:
         # The task that receives the updates logs why the messenger cannot be reached.
         with contextlib.suppress(TelegramAPIError):
             await check_settings(self.bot, await self.bot.get_me(seconds=ASK_SECONDS))
-        await announce_commands_once(self.bot)
+        await announce_commands(self.bot)
 
 
 def connect_messenger(settings: Settings, services: Services, token: str) -> BotRuntime:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.stacks import describe_stack
-from taproof.sandbox.control.api import ControlApi
+from taproof.sandbox.control.api import REPLY_SECONDS, ControlApi
 from taproof.sandbox.control.bots import BOTS_PATH, BotsControl
 from taproof.sandbox.control.errors import (
     HostNotAllowed,
@@ -22,8 +22,6 @@ from taproof.sandbox.control.errors import (
     SandboxMethodNotAllowed,
     SandboxPathNotFound,
 )
-from taproof.sandbox.control.mini_apps import MiniAppControl
-from taproof.sandbox.control.new_bot import NewBotControl
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.phone.page import phone_routes
 from taproof.sandbox.telegram.bots import SandboxBots
@@ -40,17 +38,22 @@ class Sandbox:
     `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
     /sandbox/bot<token>/<method>.
 
-    Args:
-        bot_token: the token of the service's own bot; the number before its colon is the bot's id.
-        bot_username: the bot's username, without the `@`.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        base_url: the address that clients use. Only requests to its host and to this machine's loopback are answered.
+    `base_url` is the address that clients use. Only requests to its host and to this machine's loopback are answered.
+    `reply_seconds` is the longest wait of `open` and `tap` for the bot.
     """
 
-    def __init__(self, bot_token: str, bot_username: str, clock: Clock, entropy: Entropy, base_url: str) -> None:
+    def __init__(
+        self,
+        bot_token: str,
+        bot_username: str,
+        clock: Clock,
+        entropy: Entropy,
+        base_url: str,
+        *,
+        reply_seconds: float = REPLY_SECONDS,
+    ) -> None:
         own_hosts = OwnHosts(base_url)
-        self._faults = Faults()
+        faults = Faults()
         self.bots: Final = SandboxBots(own_hosts, clock, entropy, base_url)
         self.bots.add(bot_username, token=bot_token).methods.can_manage_bots = True
         signer = InitDataSigner(clock, entropy)
@@ -58,11 +61,9 @@ class Sandbox:
         app = Starlette(
             routes=[
                 *phone_routes(),
-                *ControlApi(self.bots, self._faults, own_hosts).routes,
-                *BotsControl(self.bots).routes,
-                MiniAppControl(self.bots, signer).route,
-                NewBotControl(self.bots, own_hosts).route,
-                Route(PREFIX + "{call:path}", BotApi(self.bots, self._faults)),
+                *ControlApi(self.bots, faults, own_hosts, signer, reply_seconds).routes,
+                *BotsControl(self.bots, own_hosts).routes,
+                Route(PREFIX + "{call:path}", BotApi(self.bots, faults)),
             ],
             exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception, Exception: _on_bug},
         )
@@ -103,8 +104,7 @@ class _Gate:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 — if it propagated, the server would log its message.
-            stack = describe_stack(error)
-            _log.error("sandbox_failed", error=type(error).__name__, stack=stack)
+            _log.error("sandbox_failed", error=type(error).__name__, stack=describe_stack(error))
 
 
 async def _on_error(_: Request, error: Exception) -> Response:

@@ -5,10 +5,11 @@ with this project's own stand-in.
 """
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.signals import unheard
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
+from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
@@ -30,10 +32,11 @@ from taproof.core.sessions import Session
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
-from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.sandbox.telegram.html import parse_html, trim
 from taproof.service.user_control import UserControl
+from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 BOT_ID = 7000000001
@@ -47,6 +50,35 @@ WHEN = "\u20682026-11-20 22:44 UTC\u2069"
 
 unmeasured_intake = functools.partial(UpdateIntake, observe_tap=unheard, count_refused_tap=unheard)
 """Returns an `UpdateIntake` whose taps nobody measures."""
+
+
+def talking_intake(
+    bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: Storage, clock: Clock, **options: Any
+) -> UpdateIntake:
+    """Return an `UpdateIntake` with a conversation of its own."""
+    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
+    conversation = Conversation(signin, signer, clock, handlers, prompts=signin.prompts)
+    return unmeasured_intake(bot, conversation.on_update, storage.bots, clock, **options)
+
+
+@contextlib.asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run something without end, and cancel it at the end as the service does."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def stored_session(storage: Storage, session_token: str) -> Session:
+    key = session_key(session_token)
+    assert key is not None
+    session = await storage.sessions.read_session(key)
+    assert session is not None
+    return session
 
 
 class HandClock:
@@ -168,28 +200,36 @@ def _answer(status: int, body: dict[str, Any]) -> web.Response:
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")
 
 
+@dataclass
 class Phone:
     """Builds updates as the Bot API documents them, and reaches into the store to see what they did."""
 
-    def __init__(self, signin: WholeSignIn, storage: SqliteStorage, signer: ButtonSigner) -> None:
-        self.signin = signin
-        self.storage = storage
-        self.signer = signer
-        self._update_id = 900_000_000
+    signin: WholeSignIn
+    storage: SqliteStorage
+    signer: ButtonSigner
+    clock: HandClock
+    api: ScriptedApi
+    bot: Bot
+    intake: UpdateIntake
+    updates: int = 900_000_000
+    """The id of the last update."""
+
+    async def handle(self, update: dict[str, Any], **options: Any) -> Handling:
+        return await self.intake.handle(update, **options)
+
+    def new_intake(self, **options: Any) -> UpdateIntake:
+        """Return the intake of another process, or of a bot with another `bot_id`."""
+        return talking_intake(self.bot, self.signin, self.signer, self.storage, self.clock, **options)
 
     async def create_session(self) -> str:
         return (await self.signin.create_session(PROJECT_ID, public=True)).session_token
 
     async def session(self, session_token: str) -> Session:
-        key = session_key(session_token)
-        assert key is not None
-        session = await self.storage.sessions.read_session(key)
-        assert session is not None
-        return session
+        return await stored_session(self.storage, session_token)
 
     def update(self, **content: Any) -> dict[str, Any]:
-        self._update_id += 1
-        return {"update_id": self._update_id, **content}
+        self.updates += 1
+        return {"update_id": self.updates, **content}
 
     def user(self, user_id: int = 11, **more: Any) -> dict[str, Any]:
         return {"id": user_id, "is_bot": False, "first_name": "Ada", "last_name": "Love", "username": "ada", **more}
@@ -230,10 +270,10 @@ class Phone:
         return self.update(callback_query=query)
 
 
-async def opened(phone: Phone, intake: UpdateIntake, user_id: int = 11) -> str:
+async def opened(phone: Phone, user_id: int = 11) -> str:
     """Create a session and let a user open it."""
     session_token = await phone.create_session()
-    assert await intake.handle(phone.message(f"/start {session_token}", user_id)) == "done"
+    assert await phone.handle(phone.message(f"/start {session_token}", user_id)) == "done"
     return session_token
 
 
@@ -304,15 +344,20 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
-    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
-    return unmeasured_intake(
-        bot, Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update, storage.bots, clock
-    )
+    return talking_intake(bot, signin, signer, storage, clock)
 
 
 @pytest.fixture
-def phone(signin: WholeSignIn, storage: SqliteStorage, signer: ButtonSigner) -> Phone:
-    return Phone(signin, storage, signer)
+def phone(
+    signin: WholeSignIn,
+    storage: SqliteStorage,
+    signer: ButtonSigner,
+    clock: HandClock,
+    api: ScriptedApi,
+    bot: Bot,
+    intake: UpdateIntake,
+) -> Phone:
+    return Phone(signin, storage, signer, clock, api, bot, intake)
 
 
 @pytest.fixture

@@ -1,30 +1,21 @@
 """The account of the service's own bot: changes in @BotFather reach the links of every process."""
 
-import asyncio
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
 from tests.messengers.telegram.bots_server import BotsServer
+from tests.messengers.telegram.conftest import in_background
 from tests.waiting import until
 
 from taproof.core.errors import MessengerUnavailable, StoreUnavailable
 from taproof.core.service_bot import ServiceBot
-from taproof.messengers.telegram import account_watch
-from taproof.messengers.telegram.account_watch import ServiceBotWatch
+from taproof.messengers.telegram.account_watch import REFUSALS, ServiceBotWatch, WatchTimes
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.service.bots import Bots
 from taproof.storage.protocol import Storage
-
-
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the delays short; what they are for is tested, not how long they are."""
-    for name in ("ACCOUNT_SECONDS", "FIRST_RETRY", "RETRY_SECONDS"):
-        monkeypatch.setattr(account_watch, name, 0.02)
 
 
 @pytest.fixture
@@ -33,15 +24,11 @@ def bots(storage: Storage) -> Bots:
     return Bots(storage, no, no, no, projects=no, ask=no, is_service_bot=no, limited=no)
 
 
-@contextlib.contextmanager
-def watching(bot: Bot, token: str, bots: Bots, links: Deeplinks) -> Iterator[None]:
+def watching(bot: Bot, token: str, bots: Bots, links: Deeplinks) -> AbstractAsyncContextManager[None]:
     """Watch a bot, as a process does that has its token."""
-    watch = ServiceBotWatch(bot, token, bots, links.know, lambda: links.is_known)
-    task = asyncio.create_task(watch.run())
-    try:
-        yield
-    finally:
-        task.cancel()
+    times = WatchTimes(0.02, 0.02, 0.02)
+    watch = ServiceBotWatch(bot, token, bots, links.know, lambda: links.is_known, times=times)
+    return in_background(watch.run())
 
 
 def link(links: Deeplinks) -> str:
@@ -71,15 +58,16 @@ async def test_the_life_of_a_bot(bots: Bots) -> None:
 
             await until(reached, expected)
 
-        with capture_logs() as logs, watching(bot, token, bots, links):
-            await reach("https://t.me/Old_Bot")
-            served.username = "New_Bot"
-            await reach("https://t.me/New_Bot")
-            assert await bot.read_username() == "New_Bot", "commands that name the bot follow"
-            served.revoke()
-            await reach("messenger_unavailable")
-            served.token = token
-            await reach("https://t.me/New_Bot")
+        with capture_logs() as logs:
+            async with watching(bot, token, bots, links):
+                await reach("https://t.me/Old_Bot")
+                served.username = "New_Bot"
+                await reach("https://t.me/New_Bot")
+                assert await bot.read_username() == "New_Bot", "commands that name the bot follow"
+                served.revoke()
+                await reach("messenger_unavailable")
+                served.token = token
+                await reach("https://t.me/New_Bot")
         await bot.api.close()
     told = [entry["event"] for entry in logs if entry["event"] != "bot_watch_failed"]
     assert [told.count(event) for event in ("bot_known", "bot_broken", "bot_recovered")] == [1, 2, 2], told
@@ -93,10 +81,10 @@ async def test_a_newer_token_outlives_the_refusal_of_the_old_one(bots: Bots) -> 
         served = server.add("Sign_In_Bot")
         old, api = served.token, BotApiClient(server.base)
         links, old_links = Deeplinks(None), Deeplinks(None)
-        with watching(Bot(api, old), old, bots, old_links):
+        async with watching(Bot(api, old), old, bots, old_links):
             await until(lambda: old_links.is_known)
             new = served.revoke()
-            with watching(Bot(api, new), new, bots, links):
+            async with watching(Bot(api, new), new, bots, links):
                 await until(lambda: links.is_known and link(old_links) == "messenger_unavailable")
         account = await bots.read_service_bot()
         await api.close()
@@ -117,7 +105,7 @@ async def test_a_refusal_is_recorded_when_the_store_is_back(bots: Bots, monkeypa
     async with BotsServer().serving() as server:
         served = server.add("Sign_In_Bot")
         bot, links = Bot(BotApiClient(server.base), served.token), Deeplinks(None)
-        with watching(bot, served.token, bots, links):
+        async with watching(bot, served.token, bots, links):
             await until(lambda: links.is_known)
             served.revoke()
 
@@ -145,8 +133,9 @@ async def test_an_unknown_name_is_logged_once_with_its_reason(bots: Bots, fault:
         calls: list[int] = []
         served.faults["getMe"] = lambda: calls.append(1) or fault  # type: ignore[func-returns-value]
         bot, links = Bot(BotApiClient(server.base), served.token), Deeplinks(None)
-        with capture_logs() as logs, watching(bot, served.token, bots, links):
-            await until(lambda: len(calls) > account_watch.REFUSALS)
+        with capture_logs() as logs:
+            async with watching(bot, served.token, bots, links):
+                await until(lambda: len(calls) > REFUSALS)
         await bot.api.close()
     unknown = [entry for entry in logs if entry["event"] == "bot_username_unknown"]
     assert [(entry["reason"], link(links)) for entry in unknown] == [(fault[1], "messenger_unavailable")]

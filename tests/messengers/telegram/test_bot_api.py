@@ -6,7 +6,7 @@ import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from aiohttp import web
@@ -14,7 +14,6 @@ from aiohttp.test_utils import TestServer
 from tests.messengers.telegram.conftest import TOKEN, Fault, ScriptedApi
 from tests.webhooks.receiver import Authority
 
-from taproof.messengers.telegram import bot_api
 from taproof.messengers.telegram.bot_api import (
     Bot,
     BotApiClient,
@@ -23,7 +22,6 @@ from taproof.messengers.telegram.bot_api import (
     TelegramConflictError,
     TelegramForbiddenError,
     TelegramNetworkError,
-    TelegramNotFound,
     TelegramRetryAfter,
     TelegramServerError,
     TelegramUnauthorizedError,
@@ -67,8 +65,8 @@ def assert_no_token(error: BaseException) -> None:
 
 
 @asynccontextmanager
-async def connected(api_url: str) -> AsyncIterator[Bot]:
-    bot = Bot(BotApiClient(api_url), TOKEN)
+async def connected(api_url: str, **options: Any) -> AsyncIterator[Bot]:
+    bot = Bot(BotApiClient(api_url, **options), TOKEN)
     yield bot
     await bot.api.close()
 
@@ -217,7 +215,7 @@ async def test_one_bad_byte_does_not_spoil_an_answer(bot: Bot, api: ScriptedApi)
         (Fault(400, "Bad Request: chat not found"), TelegramBadRequest),
         (Fault(401, "Unauthorized"), TelegramUnauthorizedError),
         (Fault(403, "Forbidden: bot was blocked by the user"), TelegramForbiddenError),
-        (Fault(404, "Not Found"), TelegramNotFound),
+        (Fault(404, "Not Found"), TelegramUnauthorizedError),
         (Fault(409, "Conflict: terminated by other getUpdates request"), TelegramConflictError),
         (Fault(413, "Request Entity Too Large"), TelegramAPIError),
         (Fault(429, "Too Many Requests"), TelegramAPIError),
@@ -276,17 +274,16 @@ async def test_the_token_is_not_taken_elsewhere(bot: Bot, api: ScriptedApi) -> N
     assert [method for method, _ in api.calls] == ["getMe"]
 
 
-async def test_endless_answer_is_not_read_whole(bot: Bot, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_answer_is_not_read_whole(api: ScriptedApi) -> None:
     """An answer is read through a size limit, which a good answer of a hundred updates is far below."""
-    monkeypatch.setattr(bot_api, "ANSWER_LIMIT", 100_000)
     api.fail("getMe", Fault(200, raw=" " * 1_000_000))
-    with pytest.raises(TelegramNetworkError):
-        await bot.get_me()
+    async with connected(api.base, answer_limit=100_000) as bot:
+        with pytest.raises(TelegramNetworkError):
+            await bot.get_me()
 
 
-async def test_slow_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_server_is_given_up() -> None:
     """A server that accepts and says nothing does not hold the bot for ever."""
-    monkeypatch.setattr(bot_api, "REQUEST_SECONDS", 0.1)
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -296,7 +293,7 @@ async def test_slow_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = asyncio.Event()
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, connected(f"http://127.0.0.1:{port}") as silent:
+    async with server, connected(f"http://127.0.0.1:{port}", request_seconds=0.1) as silent:
         with pytest.raises(TelegramNetworkError, match="no response in time"):
             await silent.get_me()
         await gone.wait()
@@ -336,28 +333,27 @@ async def test_certificates_are_checked(tmp_path: Path) -> None:
 # ---- the flood limit
 
 
-async def test_flood_wait_is_bounded(bot: Bot, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flood_wait_is_bounded(api: ScriptedApi) -> None:
     """A call waits as long as the Bot API asks, 60 s in total at most, and not at all once `hurry` is set."""
     waits: list[float] = []
 
     async def pause(seconds: float, _: asyncio.Event) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(bot_api, "_pause", pause)
     hurry = asyncio.Event()
     for seconds in [10, 25, 10**400]:
         api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": seconds}))
-    with pytest.raises(TelegramRetryAfter):
-        await bot.send_message(11, "text", hurry=hurry)
-    assert waits == [10, 25]
-    api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": 10**400}, times=4))
-    with pytest.raises(TelegramRetryAfter):
-        await bot.send_message(11, "text", hurry=hurry)
-    hurry.set()
-    with pytest.raises(TelegramRetryAfter):
-        await bot.send_message(11, "text", hurry=hurry)
-    with pytest.raises(TelegramRetryAfter):
-        await bot.send_message(11, "text")
+    async with connected(api.base, pause=pause) as bot:
+        with pytest.raises(TelegramRetryAfter):
+            await bot.send_message(11, "text", hurry=hurry)
+        assert waits == [10, 25]
+        api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": 10**400}, times=4))
+        with pytest.raises(TelegramRetryAfter):
+            await bot.send_message(11, "text", hurry=hurry)
+        hurry.set()
+        for given in (hurry, None):
+            with pytest.raises(TelegramRetryAfter):
+                await bot.send_message(11, "text", hurry=given)
     assert waits == [10, 25, 60]
     assert len(api.of("sendMessage")) == 3 + 2 + 1 + 1
 

@@ -10,7 +10,6 @@ from tests.messengers.telegram.conftest import Fault, ScriptedApi
 from tests.signals import unheard
 from tests.waiting import until
 
-from taproof.messengers.telegram import webhook
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.bot_settings import check_settings
 from taproof.messengers.telegram.connection import Reconnection
@@ -54,14 +53,14 @@ async def test_a_messenger_that_refuses_stops_nothing(bot: Bot, api: ScriptedApi
 
 
 @pytest.mark.parametrize("change", [{"allowed_updates": ["message"]}, {"url": "https://other.example/hook"}])
-async def test_a_webhook_that_another_program_changes(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_webhook_that_another_program_changes(change: dict[str, Any]) -> None:
     """It is set again, with all kinds of updates, and the log says so."""
-    monkeypatch.setattr(webhook, "CHECK_SECONDS", 0.01)
     url = "https://signin.example.com/bot/webhook"
     async with BotsServer().serving() as server:
         served = server.add()
         bot = Bot(BotApiClient(server.base), served.token)
-        keeping = asyncio.create_task(keep_webhook(bot, url, lambda: ["s3cret"], Reconnection(unheard)))
+        webhook = keep_webhook(bot, url, lambda: ["s3cret"], Reconnection(unheard), check_seconds=0.01)
+        keeping = asyncio.create_task(webhook)
         await until(lambda: served.webhook)
         with capture_logs() as logs:
             served.webhook = served.webhook | change

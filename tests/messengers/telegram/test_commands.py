@@ -11,7 +11,8 @@ from taproof.messengers.texts.catalog import LANGUAGES
 
 
 async def test_commands_are_listed_in_each_language(bot: Bot, api: ScriptedApi) -> None:
-    """For private chats only; English is for whoever's language has no list."""
+    """For private chats only; English is for whoever's language has no list. A list that is there is not set again."""
+    api.results["getMyCommands"] = []
     await announce_commands(bot)
     listed = {call.get("language_code"): call["commands"] for call in api.of("setMyCommands")}
     assert set(listed) == {None, *LANGUAGES} - {"en"}
@@ -23,11 +24,15 @@ async def test_commands_are_listed_in_each_language(bot: Bot, api: ScriptedApi) 
             {"command": "unblock", "description": control.unblock_command},
         ]
     assert {str(call["scope"]) for call in api.of("setMyCommands")} == {"{'type': 'all_private_chats'}"}
+    api.results["getMyCommands"] = listed[None]
+    await announce_commands(bot)
+    assert len(api.of("setMyCommands")) == len(listed)
 
 
 @pytest.mark.parametrize("fault", [Fault(429, "Too Many Requests: retry after 9", {"retry_after": 9}), Fault(500, "x")])
 async def test_failure_is_only_logged(fault: Fault, bot: Bot, api: ScriptedApi) -> None:
     """Nothing depends on the list, and it is not worth a second call."""
+    api.results["getMyCommands"] = []
     api.fail("setMyCommands", fault)
     with capture_logs() as logs:
         await announce_commands(bot)

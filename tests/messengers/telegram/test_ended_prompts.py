@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, PROJECT_ID, WHEN, Fault, HandClock, Phone, ScriptedApi, opened
+from tests.messengers.telegram.conftest import ACME, PROJECT_ID, WHEN, Fault, Phone, ScriptedApi, opened
 from tests.messengers.telegram.phone_asking import Asking
 from tests.waiting import until
 
@@ -15,7 +15,6 @@ from taproof.core.identifiers import session_key
 from taproof.core.prompts import EndedPrompt
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.ended_prompts import EndedPrompts
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.sandbox.telegram.html import parse_html
 from taproof.service.sessions.prompts import FIRST_PAUSE, LEASE
@@ -71,52 +70,48 @@ def as_edited(edit: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_prompt_is_edited_in_the_users_language(
-    language: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
-) -> None:
+async def test_prompt_is_edited_in_the_users_language(language: str, phone: Phone, editor: EndedPrompts) -> None:
     """The latest message of the session says who cancelled and when, once. Its only button blocks the project."""
     session_token = await phone.create_session()
     user = {"from": phone.user(language_code=f"{language}-XX")}
     for _ in range(2):
-        await intake.handle(phone.message(f"/start {session_token}", 11, **user))
-    message_id = len(api.calls)
+        await phone.handle(phone.message(f"/start {session_token}", 11, **user))
+    message_id = len(phone.api.calls)
     assert await editor.edit_some() == 0
     await withdraw(phone, session_token)
     assert [await editor.edit_some() for _ in range(2)] == [1, 0]
-    [edit] = api.of("editMessageText")
+    [edit] = phone.api.of("editMessageText")
     assert (edit["chat_id"], edit["message_id"]) == (11, message_id)
     assert edit["text"] == LANGUAGES[language].withdrawn.format(project=ACME, when=WHEN)
     [[not_me]] = edit["reply_markup"]["inline_keyboard"]
     assert not_me["text"] == LANGUAGES[language].control.not_me_button
-    await intake.handle(phone.tap_as_is(not_me["callback_data"], 11, **as_edited(edit, user["from"])))
-    blocked = api.of("editMessageText")[-1]
+    await phone.handle(phone.tap_as_is(not_me["callback_data"], 11, **as_edited(edit, user["from"])))
+    blocked = phone.api.of("editMessageText")[-1]
     assert blocked["text"] == LANGUAGES[language].control.blocked.format(project=ACME)
     assert await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
-async def test_taps_and_links_tell_the_same(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
-) -> None:
+async def test_taps_and_links_tell_the_same(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
     """A tap before the edit changes nothing and says who cancelled; so does the link, opened or not."""
-    session_token = await opened(phone, intake)
+    session_token = await opened(phone)
     await withdraw(phone, session_token)
     for button in ("c", "x", "w"):
-        assert await intake.handle(phone.tap(f"{button}:{session_token}")) == "done"
+        assert await phone.handle(phone.tap(f"{button}:{session_token}")) == "done"
     assert {each["text"] for each in api.of("answerCallbackQuery")} == {EN.withdrawn_notice.format(when=WHEN)}
     assert {each["text"] for each in api.of("editMessageText")} == {EN.withdrawn.format(project=ACME, when=WHEN)}
-    await intake.handle(phone.message(f"/start {session_token}"))
+    await phone.handle(phone.message(f"/start {session_token}"))
     unopened = await phone.create_session()
     await withdraw(phone, unopened)
-    await intake.handle(phone.message(f"/start {unopened}", 12))
+    await phone.handle(phone.message(f"/start {unopened}", 12))
     assert [each["text"] for each in api.of("sendMessage")[1:]] == [EN.withdrawn.format(project=ACME, when=WHEN)] * 2
     assert (await phone.session(session_token)).status == "cancelled"
 
 
-async def test_report_before_the_edit_blocks_the_project(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_report_before_the_edit_blocks_the_project(phone: Phone, api: ScriptedApi) -> None:
     """A cancelled session cannot be reported, so the message does not say that it was."""
-    session_token = await opened(phone, intake)
+    session_token = await opened(phone)
     await withdraw(phone, session_token)
-    await intake.handle(phone.tap(f"r:{session_token}"))
+    await phone.handle(phone.tap(f"r:{session_token}"))
     assert api.of("editMessageText")[-1]["text"] == EN.control.blocked.format(project=ACME)
     assert await phone.storage.users.is_blocked("11", PROJECT_ID)
     assert (await phone.session(session_token)).reported_at is None
@@ -152,50 +147,38 @@ async def test_edit_is_tried_again_unless_it_can_never_work(
     fault: Fault,
     is_final: bool,  # noqa: FBT001 — a table's column.
     phone: Phone,
-    intake: UpdateIntake,
     api: ScriptedApi,
     editor: EndedPrompts,
-    clock: HandClock,
 ) -> None:
     """Trouble postpones the edit by a few seconds; a message that is gone, or a user who blocked the bot, ends it."""
-    await withdraw(phone, await opened(phone, intake))
+    await withdraw(phone, await opened(phone))
     api.fail("editMessageText", fault)
     assert await editor.edit_some() == 1
-    clock.now += FIRST_PAUSE - 1
+    phone.clock.now += FIRST_PAUSE - 1
     assert await editor.edit_some() == 0
-    clock.now += 1
+    phone.clock.now += 1
     assert await editor.edit_some() == (0 if is_final else 1)
     assert len(api.of("editMessageText")) == (1 if is_final else 2)
 
 
-async def test_bot_that_cannot_be_used_now_edits_later(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts, clock: HandClock
-) -> None:
-    """A project bot whose token is refused gets a new one; until then its prompts wait."""
-    await withdraw(phone, await opened(phone, intake))
-    assert await editor_of(phone, None).edit_some() == 1
-    clock.now += FIRST_PAUSE
+async def test_attempts_become_rare(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
+    """An hour with a broken bot costs a few attempts, first after 15 seconds. With its new token, the bot edits."""
+    await withdraw(phone, await opened(phone))
+    began, attempts = phone.clock.now, []
+    while phone.clock.now < began + 60 * MINUTE:
+        if await editor_of(phone, None).edit_some():
+            attempts.append((phone.clock.now - began) // SECOND)
+        phone.clock.now += SECOND
+    assert attempts == [0, 15, 30, 60, 120, 240, 480, 960, 1920]
+    phone.clock.now = began + 3840 * SECOND
     assert await editor.edit_some() == 1
     assert len(api.of("editMessageText")) == 1
 
 
-async def test_attempts_become_rare(phone: Phone, intake: UpdateIntake, clock: HandClock) -> None:
-    """An hour with a broken bot costs a few attempts, first after 15 seconds."""
-    await withdraw(phone, await opened(phone, intake))
-    began, attempts = clock.now, []
-    while clock.now < began + 60 * MINUTE:
-        if await editor_of(phone, None).edit_some():
-            attempts.append((clock.now - began) // SECOND)
-        clock.now += SECOND
-    assert attempts == [0, 15, 30, 60, 120, 240, 480, 960, 1920]
-
-
-async def test_one_failure_stops_no_other_edit(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock, monkeypatch: pytest.MonkeyPatch, bot: Bot
-) -> None:
+async def test_one_failure_stops_no_other_edit(phone: Phone, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug and an outage of the store leave their own prompts to a later attempt; the first is logged."""
     for user in (11, 12, 13, 14):
-        await withdraw(phone, await opened(phone, intake, user))
+        await withdraw(phone, await opened(phone, user))
     failures: list[Exception] = [StoreUnavailable(), RuntimeError("bug")]
     finish = phone.signin.prompts.finish
 
@@ -207,31 +190,27 @@ async def test_one_failure_stops_no_other_edit(
 
     monkeypatch.setattr(phone.signin.prompts, "finish", failing)
     with capture_logs() as logs:
-        assert await editor_of(phone, bot).edit_some() == 2
+        assert await editor_of(phone, phone.bot).edit_some() == 2
     assert [each["error"] for each in logs if each["log_level"] == "error"] == ["RuntimeError"]
     assert {each["chat_id"] for each in api.of("editMessageText")} == {11, 12, 13, 14}
-    clock.now += LEASE
-    assert await editor_of(phone, bot).edit_some() == 2
+    phone.clock.now += LEASE
+    assert await editor_of(phone, phone.bot).edit_some() == 2
 
 
-async def test_process_that_is_killed_leaves_its_prompts_to_others(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts, clock: HandClock
-) -> None:
+async def test_process_that_is_killed_leaves_its_prompts_to_others(phone: Phone, editor: EndedPrompts) -> None:
     """After kill -9 between claim and edit, or between edit and record, another process edits when the claim lapses."""
-    await withdraw(phone, await opened(phone, intake))
+    await withdraw(phone, await opened(phone))
     assert len(await phone.signin.prompts.claim_ended_prompts(10)) == 1
-    clock.now += LEASE - 1
+    phone.clock.now += LEASE - 1
     assert await editor.edit_some() == 0
-    clock.now += 1
+    phone.clock.now += 1
     assert await editor.edit_some() == 1
-    assert len(api.of("editMessageText")) == 1
+    assert len(phone.api.of("editMessageText")) == 1
 
 
-async def test_a_deleted_project_needs_no_edit(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
-) -> None:
+async def test_a_deleted_project_needs_no_edit(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
     """Nothing is left to say, and nothing is tried again."""
-    session_token = await opened(phone, intake)
+    session_token = await opened(phone)
     await withdraw(phone, session_token)
     await phone.storage.projects.delete_project("dev_1", (await phone.session(session_token)).project_id)
     assert [await editor.edit_some() for _ in range(2)] == [0, 0]
@@ -239,9 +218,7 @@ async def test_a_deleted_project_needs_no_edit(
     assert api.of("editMessageText") == []
 
 
-async def test_it_runs_until_it_is_stopped(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_runs_until_it_is_stopped(phone: Phone, editor: EndedPrompts, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cancellation in this process is edited at once; a bug ends neither the part nor later edits."""
     stopping = asyncio.Event()
     claim, failures = phone.signin.prompts.claim_ended_prompts, [RuntimeError("bug")]
@@ -256,8 +233,8 @@ async def test_it_runs_until_it_is_stopped(
         running = asyncio.create_task(editor.run_until(stopping))
         await until(lambda: not failures)
         for user in range(11, 26):
-            await withdraw(phone, await opened(phone, intake, user))
-        await until(lambda: len(api.of("editMessageText")) == 15)
+            await withdraw(phone, await opened(phone, user))
+        await until(lambda: len(phone.api.of("editMessageText")) == 15)
         stopping.set()
         await asyncio.wait_for(running, 20)
     assert [each["event"] for each in logs if each["log_level"] == "error"] == ["prompt_edit_failed"]
@@ -266,35 +243,36 @@ async def test_it_runs_until_it_is_stopped(
 # ---- users who block the bot
 
 
-async def test_blocking_the_bot_is_told_until_it_is_unblocked(phone: Phone, intake: UpdateIntake) -> None:
+async def test_blocking_the_bot_is_told_until_it_is_unblocked(phone: Phone) -> None:
     """All pending sessions of that user get the hint, and their own ones back; groups and others change nothing."""
-    mine, second = await opened(phone, intake), await opened(phone, intake)
-    other = await opened(phone, intake, 12)
-    await intake.handle(membership(phone, "kicked", "supergroup"))
+    mine, second = await opened(phone), await opened(phone)
+    other = await opened(phone, 12)
+    await phone.handle(membership(phone, "kicked", "supergroup"))
     assert await hint_of(phone, mine) == "opened"
-    for _ in range(2):
-        assert await intake.handle(membership(phone, "kicked")) == "done"
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert await phone.handle(membership(phone, "kicked")) == "done"
+    assert [entry["event"] for entry in logs] == ["bot_blocked"] * 2
+    assert "Ada" not in str(logs)
     assert [await hint_of(phone, each) for each in (mine, second, other)] == ["unreachable", "unreachable", "opened"]
-    await intake.handle(membership(phone, "member", "group"))
+    await phone.handle(membership(phone, "member", "group"))
     assert await hint_of(phone, mine) == "unreachable"
     for _ in range(2):
-        assert await intake.handle(membership(phone, "member")) == "done"
+        assert await phone.handle(membership(phone, "member")) == "done"
     assert [await hint_of(phone, each) for each in (mine, second, other)] == ["opened"] * 3
 
 
-async def test_prompt_that_is_refused_is_told(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock, editor: EndedPrompts
-) -> None:
+async def test_prompt_that_is_refused_is_told(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
     """A 403 on the prompt; a prompt that arrives later shows that the user can be reached again."""
     session_token = await phone.create_session()
     api.fail("sendMessage", Fault(403, "Forbidden: bot was blocked by the user"))
-    assert await intake.handle(phone.message(f"/start {session_token}")) == "done"
+    assert await phone.handle(phone.message(f"/start {session_token}")) == "done"
     assert await hint_of(phone, session_token) == "unreachable"
-    clock.now += MINUTE
-    await intake.handle(phone.message(f"/start {session_token}"))
+    phone.clock.now += MINUTE
+    await phone.handle(phone.message(f"/start {session_token}"))
     assert await hint_of(phone, session_token) == "opened"
     api.fail("sendMessage", Fault(403, "Forbidden: bot was blocked by the user"))
-    await intake.handle(phone.message(f"/start {session_token}"))
+    await phone.handle(phone.message(f"/start {session_token}"))
     await withdraw(phone, session_token)
     assert [await editor.edit_some() for _ in range(2)] == [0, 0]
     assert api.of("editMessageText") == []

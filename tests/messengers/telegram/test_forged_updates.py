@@ -9,20 +9,17 @@ from typing import Any
 
 import pytest
 from tests.giving_bots import give_bot
-from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project, unmeasured_intake
+from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, add_project, talking_intake
 from tests.messengers.telegram.phone_asking import Asking
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
 from taproof.core.project_bots import ProjectBot
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.user_control_replies import write_key
 from taproof.messengers.telegram.webhook import WebhookEndpoint
-from taproof.service.user_control import UserControl
 from taproof.storage.sqlite.store import SqliteStorage
 
 OWN_BOT = 7_000_000_002
@@ -193,18 +190,11 @@ async def own(
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
-    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
-    return unmeasured_intake(
-        bot,
-        Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update,
-        storage.bots,
-        clock,
-        bot_id=OWN_BOT,
-    )
+    return talking_intake(bot, signin, signer, storage, clock, bot_id=OWN_BOT)
 
 
 async def test_1000_forged_updates_change_nothing(
-    asking: Asking, own: UpdateIntake, phone: Phone, api: ScriptedApi, tmp_path: Path
+    asking: Asking, own: UpdateIntake, phone: Phone, tmp_path: Path
 ) -> None:
     """The proof of the issue: the whole database before and after, but for the numbers of the updates."""
     scene = Scene(phone)
@@ -242,5 +232,5 @@ async def test_1000_forged_updates_change_nothing(
     for name, intake in (("opened", asking.intake), ("own", own)):
         await intake.handle(phone.tap(f"c:{scene.tokens[name]}", OWNER))
         assert (await phone.session(scene.tokens[name])).status == "confirmed"
-    await asking.intake.handle(scene.contact(OWNER, OWNER))
+    await asking.phone.handle(scene.contact(OWNER, OWNER))
     assert (await phone.session(scene.tokens["phone"])).status == "confirmed"

@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, Fault, HandClock, Phone, ScriptedApi, opened
+from tests.messengers.telegram.conftest import ACME, Fault, Phone, ScriptedApi
 from tests.messengers.telegram.message_fields import OPTIONAL, adding
 
 from taproof.core.clock import MINUTE, SECOND
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import LANGUAGES, Texts
 
@@ -24,11 +22,11 @@ def prompt_text(texts: Texts, age: str) -> str:
 # ---- opening a link
 
 
-async def test_link_shows_the_prompt(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:
+async def test_link_shows_the_prompt(phone: Phone, api: ScriptedApi) -> None:
     """Opening the link names the project and the age of the request, and offers Confirm and Cancel."""
     session_token = await phone.create_session()
-    clock.now += 25 * SECOND
-    assert await intake.handle(phone.message(f"/start {session_token}")) == "done"
+    phone.clock.now += 25 * SECOND
+    assert await phone.handle(phone.message(f"/start {session_token}")) == "done"
     [sent] = api.of("sendMessage")
     assert sent["chat_id"] == 11
     assert sent["text"] == prompt_text(EN, "25 seconds ago")
@@ -39,12 +37,10 @@ async def test_link_shows_the_prompt(phone: Phone, intake: UpdateIntake, api: Sc
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_prompt_is_in_the_users_language(
-    language: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_prompt_is_in_the_users_language(language: str, phone: Phone, api: ScriptedApi) -> None:
     """`language_code` chooses the texts, the labels included."""
     session_token = await phone.create_session()
-    await intake.handle(phone.message(f"/start {session_token}", 11, **{"from": phone.user(language_code=language)}))
+    await phone.handle(phone.message(f"/start {session_token}", 11, **{"from": phone.user(language_code=language)}))
     texts = LANGUAGES[language]
     [sent] = api.of("sendMessage")
     assert sent["text"] == prompt_text(texts, texts.just_now)
@@ -52,31 +48,11 @@ async def test_prompt_is_in_the_users_language(
     assert labels == [texts.confirm_button, texts.cancel_button]
 
 
-async def test_link_can_be_opened_again_by_its_owner(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A user who opens the link of their session again gets the prompt again."""
-    session_token = await opened(phone, intake)
-    await intake.handle(phone.message(f"/start {session_token}"))
-    first, second = api.of("sendMessage")
-    assert first["text"] == second["text"]
-
-
-async def test_foreign_opener_learns_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """The second account that opens a link reads that it belongs to someone else, without project name or buttons."""
-    session_token = await opened(phone, intake)
-    await intake.handle(phone.message(f"/start {session_token}", 22))
-    answer = api.of("sendMessage")[-1]
-    assert (answer["chat_id"], answer["text"]) == (22, EN.foreign)
-    assert "reply_markup" not in answer
-    assert (await phone.session(session_token)).opener_id == "11"
-
-
-async def test_expired_link_is_explained(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
-) -> None:
+async def test_expired_link_is_explained(phone: Phone, api: ScriptedApi) -> None:
     """From the instant the ten minutes are over, the link says so and offers no buttons."""
     session_token = await phone.create_session()
-    clock.now += 10 * MINUTE
-    await intake.handle(phone.message(f"/start {session_token}"))
+    phone.clock.now += 10 * MINUTE
+    await phone.handle(phone.message(f"/start {session_token}"))
     [sent] = api.of("sendMessage")
     assert sent["text"] == EXPIRED.format(project=ACME)
     assert "reply_markup" not in sent
@@ -85,34 +61,16 @@ async def test_expired_link_is_explained(
 @pytest.mark.parametrize(
     "payload", ["nonsense", "A" * 43, "A" * 44, "A" * 5000, "\ud800", "../../x", "<b>", "a b c", "\u202e" + "A" * 42]
 )
-async def test_unknown_payload_is_explained(payload: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_unknown_payload_is_explained(payload: str, phone: Phone, api: ScriptedApi) -> None:
     """A payload that is no session of this service gets a friendly answer."""
-    assert await intake.handle(phone.message(f"/start {payload}")) == "done"
+    assert await phone.handle(phone.message(f"/start {payload}")) == "done"
     assert [sent["text"] for sent in api.of("sendMessage")] == [EN.unknown]
 
 
 @pytest.mark.parametrize("text", ["/start", "/START", "/start@Sign_In_Bot", "/help", "hello", "/", "/nothing", "🙂"])
-async def test_anything_else_gets_help(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_anything_else_gets_help(text: str, phone: Phone, api: ScriptedApi) -> None:
     """A bare /start, /help and any other text get the help message."""
-    await intake.handle(phone.message(text))
-    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
-
-
-async def test_command_may_carry_the_bots_name(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """`/start@bot token` is the same command."""
-    session_token = await phone.create_session()
-    await intake.handle(phone.message(f"/start@Sign_In_Bot {session_token}"))
-    assert "reply_markup" in api.of("sendMessage")[0]
-
-
-async def test_sticker_gets_help_and_service_message_nothing(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
-    """Messages without text get an answer if a person sent them; service messages get none."""
-    sticker = {"file_id": "x", "file_unique_id": "y", "type": "regular", "width": 1, "height": 1}
-    sticker |= {"is_animated": False, "is_video": False}
-    await intake.handle(phone.message(None, sticker=sticker))
-    await intake.handle(phone.message(None, message_auto_delete_timer_changed={"message_auto_delete_time": 5}))
+    await phone.handle(phone.message(text))
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
 
@@ -124,6 +82,7 @@ async def test_sticker_gets_help_and_service_message_nothing(
         ({"document": {"file_id": "x"}}, 1),
         ({"location": {"latitude": 1.5, "longitude": 2}}, 1),
         ({"photo": [{"file_id": "x"}], "caption": "/start"}, 1),
+        ({"sticker": {"file_id": "x"}}, 1),
         ({"video": {"file_id": "x"}}, 1),
         ({"video_note": {"file_id": "x"}}, 1),
         ({"voice": {"file_id": "x"}}, 1),
@@ -134,71 +93,51 @@ async def test_sticker_gets_help_and_service_message_nothing(
         ({"dice": {"value": 5}}, 0),
         ({"poll": {"id": "1"}}, 0),
         ({"pinned_message": {"message_id": 5}}, 0),
+        ({"message_auto_delete_timer_changed": {"message_auto_delete_time": 5}}, 0),
         ({"users_shared": {"request_id": 5, "users": []}}, 0),
         ({}, 0),
     ],
 )
-async def test_which_content_gets_help(
-    content: dict[str, Any], answers: int, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_which_content_gets_help(content: dict[str, Any], answers: int, phone: Phone, api: ScriptedApi) -> None:
     """The bot answers texts and media, and ignores service messages, games and places."""
-    assert await intake.handle(phone.message(None, **content)) == "done"
+    assert await phone.handle(phone.message(None, **content)) == "done"
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP] * answers
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"forward_origin": {"type": "user", "sender_user": {"id": 66, "is_bot": False, "first_name": "M"}, "date": 1}},
-        {"forward_origin": {"type": "hidden_user", "sender_user_name": "M", "date": 1}},
-        {"via_bot": {"id": 66, "is_bot": True, "first_name": "M"}},
-    ],
-)
-async def test_command_in_others_words_opens_nothing(
-    more: dict[str, Any], phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
-    """A forwarded /start, or one that another bot wrote, does not open a session in the user's name."""
-    session_token = await phone.create_session()
-    await intake.handle(phone.message(f"/start {session_token}", **more))
-    assert (await phone.session(session_token)).opener_id is None
-    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
 
 # ---- where the bot keeps silent
 
 
-@pytest.mark.parametrize("kind", ["group", "supergroup"])
-@pytest.mark.parametrize("text", ["/start", "/start@sign_in_bot", "/start {token}", "/start@Sign_In_Bot {token}"])
-async def test_group_is_pointed_to_a_private_chat(
-    kind: str, text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
-    """In a group nothing is opened and no prompt shown; /start gets one polite sentence."""
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("/start", 1),
+        ("/start@sign_in_bot", 1),
+        ("/start {token}", 1),
+        ("/start@Sign_In_Bot {token}", 1),
+        ("/start@other_bot {token}", 0),
+        ("/help", 0),
+        ("hello", 0),
+        ("{token}", 0),
+    ],
+)
+async def test_group_is_pointed_to_a_private_chat(text: str, answers: int, phone: Phone) -> None:
+    """In a group nothing is opened and no prompt shown; /start gets one polite sentence, and other talk none."""
     session_token = await phone.create_session()
-    chat = {"id": -1001, "title": "G", "type": kind}
-    await intake.handle(phone.message(text.format(token=session_token), chat=chat))
-    [sent] = api.of("sendMessage")
-    assert (sent["chat_id"], sent["text"]) == (-1001, EN.private_only)
+    for kind in ("group", "supergroup"):
+        chat = {"id": -1001, "title": "G", "type": kind}
+        await phone.handle(phone.message(text.format(token=session_token), chat=chat))
+    sent = [(each["chat_id"], each["text"]) for each in phone.api.of("sendMessage")]
+    assert sent == [(-1001, EN.private_only)] * answers * 2
     assert (await phone.session(session_token)).opener_id is None
 
 
-@pytest.mark.parametrize("text", ["/start@other_bot {token}", "/help", "hello", "{token}"])
-async def test_group_talk_is_ignored(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Other messages in a group, and commands for other bots, get no answer."""
-    session_token = await phone.create_session()
-    chat = {"id": -1001, "title": "G", "type": "supergroup"}
-    await intake.handle(phone.message(text.format(token=session_token), chat=chat))
-    assert api.of("sendMessage") == []
-
-
-async def test_group_that_forbids_writing_is_left_alone(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_group_that_forbids_writing_is_left_alone(phone: Phone, api: ScriptedApi) -> None:
     """A group where the bot may not write does not make the update come again."""
     api.fail("sendMessage", Fault(400, "Bad Request: not enough rights to send text messages to the chat"))
-    assert await intake.handle(phone.message("/start", chat={"id": -1, "title": "G", "type": "group"})) == "done"
+    assert await phone.handle(phone.message("/start", chat={"id": -1, "title": "G", "type": "group"})) == "done"
 
 
-async def test_updates_of_other_kinds_are_ignored(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, recwarn: pytest.WarningsRecorder
-) -> None:
+async def test_updates_of_other_kinds_are_ignored(phone: Phone, recwarn: pytest.WarningsRecorder) -> None:
     """Edits, channel posts, business messages, bots, and kinds yet to be invented are done without an answer."""
     session_token = await phone.create_session()
     message = phone.message(f"/start {session_token}")["message"]
@@ -217,32 +156,13 @@ async def test_updates_of_other_kinds_are_ignored(
         phone.update(something_new={"session": session_token}),
         phone.update(),
     ]:
-        assert await intake.handle(update) == "done"
-    assert api.calls == []
+        assert await phone.handle(update) == "done"
+    assert phone.api.calls == []
     assert (await phone.session(session_token)).opener_id is None
     assert not recwarn.list
 
 
-async def test_membership_changes_need_no_answer(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """The log entry about a user who blocked the bot does not name the user."""
-    robot = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
-    change = {
-        "chat": {"id": 11, "type": "private"},
-        "from": phone.user(),
-        "date": 1,
-        "old_chat_member": {"user": robot, "status": "member"},
-        "new_chat_member": {"user": robot, "status": "kicked", "until_date": 0},
-    }
-    with capture_logs() as logs:
-        assert await intake.handle(phone.update(my_chat_member=change)) == "done"
-    assert [entry["event"] for entry in logs] == ["bot_blocked"]
-    assert "Ada" not in str(logs)
-    assert api.calls == []
-
-
-async def test_a_link_opens_whatever_comes_with_it(
-    phone: Phone, intake: UpdateIntake, subtests: pytest.Subtests
-) -> None:
+async def test_a_link_opens_whatever_comes_with_it(phone: Phone, subtests: pytest.Subtests) -> None:
     """No other field of a message, and no odd form of one, makes the bot silent. Only the user's own words count."""
     odd = {"entities": {"rich": 1}, "reply_markup": 5, "link_preview_options": [], "edit_date": "now"}
     cases = {name: adding(name)({}) for name in OPTIONAL if name != "from"}
@@ -250,24 +170,24 @@ async def test_a_link_opens_whatever_comes_with_it(
     for number, (name, fields) in enumerate(cases.items()):
         with subtests.test(name):
             token, user_id = await phone.create_session(), 1_000 + number
-            assert await intake.handle(phone.message(f"/start {token}", user_id, **fields)) == "done"
+            assert await phone.handle(phone.message(f"/start {token}", user_id, **fields)) == "done"
             opener = (await phone.session(token)).opener_id
             is_own = name not in {"forward_origin", "via_bot", "business_connection_id"}
             assert opener == (str(user_id) if is_own else None)
 
 
-async def test_answers_are_in_the_topic_of_the_user(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_answers_are_in_the_topic_of_the_user(phone: Phone, api: ScriptedApi) -> None:
     """Also the outcome of a tap; if the topic is gone, the answer is outside topics."""
     topic = {"message_thread_id": 7, "is_topic_message": True}
     token = await phone.create_session()
-    await intake.handle(phone.message(f"/start {token}", **topic))
+    await phone.handle(phone.message(f"/start {token}", **topic))
     assert api.of("sendMessage")[-1]["message_thread_id"] == 7
     # A message in a topic replies to the one that created it.
     created = {"message_id": 7, "date": 1, "from": phone.user(), "forum_topic_created": {"name": "Quiz!"}}
     message = next(iter(api.messages.values())) | topic | {"reply_to_message": created}
     confirm = message["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
-    await intake.handle(phone.tap_as_is(confirm, message=message))
+    await phone.handle(phone.tap_as_is(confirm, message=message))
     assert (await phone.session(token)).status == "confirmed"
     api.fail("sendMessage", Fault(400, "Bad Request: message thread not found"))
-    await intake.handle(phone.message("/help", **topic))
+    await phone.handle(phone.message("/help", **topic))
     assert [each.get("message_thread_id") for each in api.of("sendMessage")[-2:]] == [7, None]

@@ -1,13 +1,18 @@
-"""Updates about managed bots: only those of the service's own bot count, and only about bots of people."""
+"""Updates about managed bots: only those to the service's own bot count, and only about bots of people."""
 
+import asyncio
 from typing import Any
 
 import pytest
-from tests.messengers.telegram.conftest import TOKEN
+from tests.messengers.telegram.conftest import TOKEN, HandClock, ScriptedApi
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.errors import MessengerUnavailable
-from taproof.messengers.telegram.managed_bots import adopt_managed_bot
-from taproof.messengers.telegram.types import ManagedBotUpdated, User
+from taproof.core.service_bot import SERVICE_BOT
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.handlers import Conversation
+from taproof.messengers.telegram.signed_buttons import ButtonSigner
+from taproof.messengers.telegram.types import ManagedBotUpdated, Update, User
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES
 from taproof.service.bots import BotAccount
 
@@ -29,26 +34,26 @@ class Adopter:
         return True
 
 
-class ManagerBot:
-    """Stands for the service's bot at the Bot API."""
-
-    async def get_managed_bot_token(self, user_id: int) -> str:
-        assert user_id == MADE.id
-        return TOKEN
-
-
-async def test_the_creator_and_the_bot_are_told() -> None:
+async def test_the_creator_and_the_bot_are_told(
+    bot: Bot, api: ScriptedApi, signin: WholeSignIn, signer: ButtonSigner, clock: HandClock
+) -> None:
     """The token is fetched for the bot of the update; bots and accounts without a username create nothing."""
-    adopter, bot = Adopter(), ManagerBot()
-    for user, made in (
-        (ADA, MADE),
-        (MADE, MADE),
-        (ADA, ADA),
-        (ADA, MADE.model_copy(update={"username": None})),
-    ):
-        await adopt_managed_bot(adopter, ManagedBotUpdated(user=user, bot=made), bot)  # type: ignore[arg-type]
+    api.results["getManagedBotToken"] = TOKEN
+    adopter: Any = Adopter()
+    conversation = Conversation(signin, signer, clock, prompts=signin.prompts, managed_bots=adopter)
+
+    async def update(user: User, made: User, bot_id: int = SERVICE_BOT) -> None:
+        content = Update(update_id=1, managed_bot=ManagedBotUpdated(user=user, bot=made))
+        await conversation.on_update(content, bot, bot_id, asyncio.Event())
+
+    await update(ADA, MADE)
+    await update(ADA, MADE, bot_id=bot.id)  # As a project's bot.
+    await update(MADE, MADE)
+    await update(ADA, ADA)
+    await update(ADA, MADE.model_copy(update={"username": None}))
     assert adopter.told == [("1001", BotAccount(MADE.id, "shop_bot"), TOKEN)]
+    assert api.of("getManagedBotToken") == [{"user_id": MADE.id}]
     adopter.is_away = True
     with pytest.raises(TimeoutError):  # The update is delivered again.
-        await adopt_managed_bot(adopter, ManagedBotUpdated(user=ADA, bot=MADE), bot)  # type: ignore[arg-type]
+        await update(ADA, MADE)
     assert "managed_bot" in ALLOWED_UPDATES

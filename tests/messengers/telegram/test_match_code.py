@@ -20,17 +20,16 @@ from tests.messengers.telegram.conftest import (
     Phone,
     ScriptedApi,
     add_project,
+    stored_session,
     untagged,
 )
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
-from taproof.core.identifiers import session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.match_code import CHOICES, new_match_code
 from taproof.core.sessions import Session
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
@@ -92,11 +91,7 @@ class Service:
         return created
 
     async def session(self, session_token: str) -> Session:
-        key = session_key(session_token)
-        assert key is not None
-        found = await self.storage.sessions.read_session(key)
-        assert found is not None
-        return found
+        return await stored_session(self.storage, session_token)
 
     async def right_place(self, created: CreatedSession) -> int:
         seen = await self.nodes[0].open_session(created.session_token, "11")
@@ -195,10 +190,13 @@ async def matching(storage: SqliteStorage, clock: HandClock, phone: Phone) -> Ca
     return create
 
 
-async def opened(phone: Phone, intake: UpdateIntake, api: ScriptedApi, created: CreatedSession) -> list[str]:
-    """Open a link; return the three buttons' data, the right one first."""
-    await intake.handle(phone.message(f"/start {created.session_token}"))
-    codes, cancel, not_me = api.of("sendMessage")[-1]["reply_markup"]["inline_keyboard"]
+async def opened(phone: Phone, api: ScriptedApi, created: CreatedSession) -> list[str]:
+    """Open a link, whose prompt has three numbers alike in place of Confirm; return their data, the right one first."""
+    await phone.handle(phone.message(f"/start {created.session_token}"))
+    sent = api.of("sendMessage")[-1]
+    assert EN.choose_code.format(cancel=EN.cancel_button) in sent["text"]
+    codes, cancel, not_me = sent["reply_markup"]["inline_keyboard"]
+    assert all(set(button) == {"text", "callback_data"} and len(button["text"]) == 2 for button in codes)
     assert [button["text"] for button in cancel] == [EN.cancel_button]
     assert [button["text"] for button in not_me] == [EN.control.not_me_button]
     codes = untagged(codes)
@@ -206,37 +204,12 @@ async def opened(phone: Phone, intake: UpdateIntake, api: ScriptedApi, created: 
     return [button["callback_data"] for button in sorted(codes, key=lambda each: each["text"] != created.match_code)]
 
 
-async def test_prompt_offers_three_numbers(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, matching: Callable[[], Any]
-) -> None:
-    """In place of Confirm, alike and in one row; the text says which to choose, and to cancel without one."""
-    await opened(phone, intake, api, await matching())
-    [sent] = api.of("sendMessage")
-    assert EN.choose_code.format(cancel=EN.cancel_button) in sent["text"]
-    assert EN.confirm_button not in str(sent["reply_markup"])
-    codes = sent["reply_markup"]["inline_keyboard"][0]
-    assert all(set(button) == {"text", "callback_data"} and len(button["text"]) == 2 for button in codes)
-
-
-async def test_right_number_confirms(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, matching: Callable[[], Any]
-) -> None:
-    """The number that the page shows is the user's Confirm."""
-    created = await matching()
-    right, _, _ = await opened(phone, intake, api, created)
-    await intake.handle(phone.tap(right))
-    assert (await phone.session(created.session_token)).identity == MessengerIdentity("11", "Ada Love", "ada")
-    assert api.of("editMessageText")[0]["text"] == CONFIRMED.format(project=ACME, when=WHEN)
-
-
-async def test_wrong_number_cancels_and_says_so(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, matching: Callable[[], Any]
-) -> None:
+async def test_wrong_number_cancels_and_says_so(phone: Phone, api: ScriptedApi, matching: Callable[[], Any]) -> None:
     """Message and pop-up give the reason. A later tap on the right number only shows the outcome."""
     created = await matching()
-    right, wrong, _ = await opened(phone, intake, api, created)
-    await intake.handle(phone.tap(wrong))
-    await intake.handle(phone.tap(right))
+    right, wrong, _ = await opened(phone, api, created)
+    await phone.handle(phone.tap(wrong))
+    await phone.handle(phone.tap(right))
     assert (await phone.session(created.session_token)).status == "cancelled"
     texts = [edit["text"] for edit in api.of("editMessageText")]
     assert texts == [each.format(project=ACME, when=WHEN) for each in (EN.mismatched, EN.cancelled)]
@@ -245,12 +218,10 @@ async def test_wrong_number_cancels_and_says_so(
 
 
 @pytest.mark.parametrize("data", ["c:{token}", "x:{token}", "m:{token}:3", "m:{token}", "m:{token}:0:0", "c:{token}:0"])
-async def test_what_no_button_of_it_carries(
-    data: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, matching: Callable[[], Any]
-) -> None:
+async def test_what_no_button_of_it_carries(data: str, phone: Phone, matching: Callable[[], Any]) -> None:
     """A modified client's bare Confirm cancels, as a wrong number does; what is malformed does nothing."""
     created = await matching()
-    await opened(phone, intake, api, created)
-    await intake.handle(phone.tap(data.format(token=created.session_token)))
+    await opened(phone, phone.api, created)
+    await phone.handle(phone.tap(data.format(token=created.session_token)))
     status = (await phone.session(created.session_token)).status
     assert status == ("cancelled" if data in {"c:{token}", "x:{token}"} else "pending")

@@ -10,10 +10,9 @@ from tests.ports import free_port
 from tests.signals import unheard
 from tests.waiting import until
 
-from taproof.messengers.telegram import polling
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient, TelegramNetworkError
 from taproof.messengers.telegram.connection import Reconnection
-from taproof.messengers.telegram.polling import LongPolling
+from taproof.messengers.telegram.polling import LongPolling, PollTimes
 from taproof.sdk.environment_proxy import EnvironmentProxy, find_proxy
 
 ADDRESS = "http://api.only-through-the-proxy.example"
@@ -88,15 +87,14 @@ async def test_a_proxy_that_answers_no_http(login: str) -> None:
     assert "SEC" not in trouble
 
 
-async def test_a_proxy_that_cuts_idle_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_that_cuts_idle_connections() -> None:
     """Long polls become shorter until they are answered before the proxy cuts them, and no update waits for that."""
-    monkeypatch.setattr(polling, "POLL_SECONDS", 8)
-    monkeypatch.setattr(polling, "SHORTEST_POLL_SECONDS", 1)
+    times = PollTimes(poll=8, shortest_poll=1)
     async with BotsServer().serving() as server:
         served = server.add()
         with http_proxy(int(server.base.rpartition(":")[2]), idle=2.5) as proxy, capture_logs() as logs:
             bot = Bot(BotApiClient(ADDRESS, proxy=environment_proxy(proxy)), served.token)
-            polls = LongPolling(bot, None, 0, Reconnection(unheard))  # type: ignore[arg-type]
+            polls = LongPolling(bot, None, 0, Reconnection(unheard), times=times)  # type: ignore[arg-type]
             task = asyncio.create_task(polls.run())
             await until(lambda: "bot_api_reached" in [entry["event"] for entry in logs])
             task.cancel()

@@ -6,7 +6,6 @@ from tests.messengers.telegram.conftest import Phone, ScriptedApi, opened
 
 from taproof.messengers.telegram.payloads import read_command
 from taproof.messengers.telegram.types import Message
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
@@ -49,11 +48,11 @@ def test_the_ways_to_paste_a_command() -> None:
         assert (command.name, command.payload) == ("start", TOKEN), text
 
 
-async def test_a_pasted_command_does_what_the_link_does(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_a_pasted_command_does_what_the_link_does(phone: Phone, api: ScriptedApi) -> None:
     """The prompt is the same, and somebody else who sends the command learns nothing."""
-    session_token = await opened(phone, intake)
-    await intake.handle(phone.message(f"https://t.me/Sign_In_Bot?start={session_token}"))
-    await intake.handle(phone.message(f"`/start {session_token}`", 22))
+    session_token = await opened(phone)
+    await phone.handle(phone.message(f"https://t.me/Sign_In_Bot?start={session_token}"))
+    await phone.handle(phone.message(f"`/start {session_token}`", 22))
     first, second, other = (sent["text"] for sent in api.of("sendMessage"))
     assert first == second
     assert other == EN.foreign

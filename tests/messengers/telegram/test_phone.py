@@ -7,7 +7,6 @@ from tests.messengers.telegram.conftest import (
     HandClock,
     ScriptedApi,
     add_project,
-    unmeasured_intake,
     untagged,
 )
 from tests.messengers.telegram.phone_asking import (
@@ -23,8 +22,6 @@ from tests.messengers.telegram.phone_asking import (
 
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
-from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -59,7 +56,7 @@ async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, a
     session_token = await asking.begin(OPTIONAL)
     [row, _] = api.of("editMessageText")[-1]["reply_markup"]["inline_keyboard"]
     assert [each["callback_data"] for each in untagged(row)] == [f"w:{session_token}", f"x:{session_token}"]
-    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
     session = await asking.phone.session(session_token)
     assert session.identity == MessengerIdentity("11", "Ada Love", "ada")
     assert session.encrypted_phone is None
@@ -70,7 +67,7 @@ async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, a
 async def test_required_number_cannot_be_left_out(asking: Asking) -> None:
     """A modified client taps "Continue without" where there is none: it is asked again."""
     session_token = await asking.begin()
-    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
     assert (await asking.phone.session(session_token)).status == "pending"
     assert asking.texts()[-1] == EN.phone.keyboard.format(project=ACME)
 
@@ -78,9 +75,9 @@ async def test_required_number_cannot_be_left_out(asking: Asking) -> None:
 async def test_nothing_goes_on_without_confirm(asking: Asking) -> None:
     """Before Confirm neither "Continue without" nor a contact confirms."""
     session_token = (await asking.phone.signin.create_session(OPTIONAL, public=True)).session_token
-    await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
-    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.phone.message(f"/start {session_token}"))
+    await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
+    await asking.phone.handle(asking.contact())
     assert (await asking.phone.session(session_token)).status == "pending"
     assert await asking.number(session_token) is None
     assert asking.texts()[-1] == EN.phone.unasked
@@ -90,11 +87,11 @@ async def test_nothing_goes_on_without_confirm(asking: Asking) -> None:
 async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Asking, api: ScriptedApi) -> None:
     """Cancel and "This wasn't me" end the sign-in here too, and a later contact does not change it."""
     session_token = await asking.begin()
-    await asking.intake.handle(asking.phone.tap(f"{act}:{session_token}"))
+    await asking.phone.handle(asking.phone.tap(f"{act}:{session_token}"))
     session = await asking.phone.session(session_token)
     assert (session.status, session.identity) == ("cancelled", None)
     assert (asking.texts()[-1], api.of("sendMessage")[-1]["reply_markup"]) == (EN.phone.over, GONE)
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.contact())
     assert (await asking.phone.session(session_token)) == session
     assert api.of("sendMessage")[-1]["reply_markup"] == GONE
 
@@ -102,28 +99,26 @@ async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Ask
 async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedApi) -> None:
     """A user who opens the link again gets the question and the button again, not a second Confirm."""
     session_token = await asking.begin()
-    await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+    await asking.phone.handle(asking.phone.message(f"/start {session_token}"))
     question, keyboard = api.of("sendMessage")[-2:]
     assert EN.phone.share_button in question["text"]
     assert f"c:{session_token}" not in str(question)
     assert keyboard["reply_markup"] == KEYBOARD
 
 
-async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking) -> None:
+async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking, clock: HandClock) -> None:
     """Of two sign-ins that wait for a contact, the one that asked last gets it, also if it was opened again."""
     first, second = await asking.begin(REQUIRED), await asking.begin(OPTIONAL)
-    clock = asking.phone.signin._clock
-    assert isinstance(clock, HandClock)
     clock.now += 1000
-    await asking.intake.handle(asking.phone.message(f"/start {first}"))
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.phone.message(f"/start {first}"))
+    await asking.phone.handle(asking.contact())
     assert (await asking.number(first), await asking.number(second)) == (NUMBER, None)
     # Sent once more it is not for another project; that one asks for it when its link is opened again.
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.contact())
     assert (await asking.phone.session(second)).status == "pending"
     assert asking.texts()[-1] == CONFIRMED.format(project=ACME, when=WHEN)
-    await asking.intake.handle(asking.phone.message(f"/start {second}"))
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.phone.message(f"/start {second}"))
+    await asking.phone.handle(asking.contact())
     assert await asking.number(second) == NUMBER
 
 
@@ -134,12 +129,12 @@ async def test_a_number_that_was_declined_goes_to_nobody_else(act: str, asking: 
     clock.now += 9 * MINUTE
     earlier = await asking.begin(REQUIRED)
     clock.now += 1
-    await asking.intake.handle(asking.phone.message(f"/start {last}"))
+    await asking.phone.handle(asking.phone.message(f"/start {last}"))
     if act == "expires":
         clock.now += MINUTE
     else:
-        await asking.intake.handle(asking.phone.tap(f"{act}:{last}"))
-    await asking.intake.handle(asking.contact())
+        await asking.phone.handle(asking.phone.tap(f"{act}:{last}"))
+    await asking.phone.handle(asking.contact())
     assert (await asking.phone.session(earlier)).status == "pending"
     assert (await asking.number(earlier), await asking.number(last)) == (None, None)
 
@@ -150,16 +145,16 @@ async def test_match_code_and_number_together(asking: Asking, storage: SqliteSto
     await add_project(storage, clock(), "Both", project_id, developer_id="dev_pro", collect_phone=True, match_code=True)
     for wrong_after in (False, True):
         created = await asking.phone.signin.create_session(project_id, public=True)
-        await asking.intake.handle(asking.phone.message(f"/start {created.session_token}"))
+        await asking.phone.handle(asking.phone.message(f"/start {created.session_token}"))
         [codes, *_] = asking.api.of("sendMessage")[-1]["reply_markup"]["inline_keyboard"]
         codes = untagged(codes)
         codes.sort(key=lambda each: each["text"] != created.match_code)
-        await asking.intake.handle(asking.phone.tap(codes[0]["callback_data"]))
+        await asking.phone.handle(asking.phone.tap(codes[0]["callback_data"]))
         assert asking.api.of("sendMessage")[-1]["reply_markup"] == KEYBOARD
         if wrong_after:
-            await asking.intake.handle(asking.phone.tap(codes[1]["callback_data"]))
+            await asking.phone.handle(asking.phone.tap(codes[1]["callback_data"]))
             assert asking.api.of("sendMessage")[-1]["reply_markup"] == GONE
-        await asking.intake.handle(asking.contact())
+        await asking.phone.handle(asking.contact())
         session = await asking.phone.session(created.session_token)
         assert session.status == ("cancelled" if wrong_after else "confirmed")
 
@@ -169,12 +164,12 @@ async def test_project_that_stops_asking_shows_its_prompt_again(
 ) -> None:
     """If the plan ended meanwhile, "Continue without" leads back to Confirm, and no number is accepted."""
     session_token = await asking.begin(OPTIONAL)
-    storage.database.writer._connection.execute("UPDATE developers SET plan = 'free'")
-    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    assert await storage.plans.update_plan("dev_pro", "free")
+    await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
     assert f"c:{session_token}" in str(api.of("editMessageText")[-1]["reply_markup"])
-    await asking.intake.handle(asking.phone.message("+4915123456789"))
+    await asking.phone.handle(asking.phone.message("+4915123456789"))
     assert (await asking.phone.session(session_token)).status == "pending"
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.contact())
     assert (await asking.phone.session(session_token)).status == "confirmed"
     assert await asking.number(session_token) is None
 
@@ -186,7 +181,7 @@ async def test_project_that_stops_asking_shows_its_prompt_again(
 async def test_own_contact_confirms(number: str, asking: Asking, api: ScriptedApi) -> None:
     """The number is kept in E.164 form and encrypted; the outcome takes the button away."""
     session_token = await asking.begin()
-    await asking.intake.handle(asking.contact(number=number))
+    await asking.phone.handle(asking.contact(number=number))
     session = await asking.phone.session(session_token)
     assert session.status == "confirmed"
     assert await asking.number(session_token) == NUMBER
@@ -198,7 +193,7 @@ async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
     """At the instant the ten minutes are over a contact confirms nothing and is not kept."""
     session_token = await asking.begin()
     clock.now += 10 * MINUTE
-    await asking.intake.handle(asking.contact())
+    await asking.phone.handle(asking.contact())
     assert (await asking.phone.session(session_token)).identity is None
     assert await asking.number(session_token) is None
     assert asking.texts()[-1] == EXPIRED.format(project=ACME)
@@ -208,22 +203,14 @@ async def test_own_contact_that_is_no_number(asking: Asking) -> None:
     """The bot asks again if the contact has no valid phone number."""
     session_token = await asking.begin()
     for number in ("", "0", "+999999999999999999", "call me", "+49151234567890123456", "٤٩١٥١٢٣٤٥٦٧٨٩"):
-        await asking.intake.handle(asking.contact(number=number))
+        await asking.phone.handle(asking.contact(number=number))
         assert asking.texts()[-1].startswith(EN.phone.wrong.format(share=EN.phone.share_button))
     assert (await asking.phone.session(session_token)).status == "pending"
 
 
-async def test_no_foreign_or_typed_contact_is_accepted(
-    asking: Asking, bot: Bot, clock: HandClock, *, soak: bool
-) -> None:
+async def test_no_foreign_or_typed_contact_is_accepted(asking: Asking, *, soak: bool) -> None:
     """With every kind of them; then the own one is, so it was not the asking that failed."""
-    other_bot = unmeasured_intake(
-        bot,
-        Conversation(asking.phone.signin, asking.phone.signer, clock, prompts=asking.phone.signin.prompts).on_update,
-        asking.phone.storage.bots,
-        clock,
-        bot_id=OTHER_BOT,
-    )
+    other_bot = asking.phone.new_intake(bot_id=OTHER_BOT)
     sent = accepted = 0
     users = 50 if soak else 4
     for user in range(1001, 1001 + users):
@@ -235,7 +222,7 @@ async def test_no_foreign_or_typed_contact_is_accepted(
             assert await (other_bot if to_other else asking.intake).handle(update) == "done"
             sent += 1
             accepted += await asking.phone.session(session_token) != before
-        await asking.intake.handle(asking.contact(user, user))
+        await asking.phone.handle(asking.contact(user, user))
         assert await asking.number(session_token) == NUMBER
     print(f"{accepted} of {sent} contacts that were not the user's own were accepted")  # noqa: T201 — as asked for.
     assert accepted == 0
@@ -246,7 +233,7 @@ async def test_no_foreign_or_typed_contact_is_accepted(
 async def test_what_is_not_accepted_is_answered_kindly(kind: str, asking: Asking, api: ScriptedApi) -> None:
     """The answer asks the user to use the button, and shows the button again."""
     await asking.begin()
-    await asking.intake.handle(FORGERIES[kind](asking, 11))
+    await asking.phone.handle(FORGERIES[kind](asking, 11))
     sent = api.of("sendMessage")[-1]
     wrong = EN.phone.wrong.format(share=EN.phone.share_button)
     assert sent["text"] == f"{wrong}\n\n{EN.phone.keyboard.format(project=ACME)}"
@@ -270,7 +257,7 @@ async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) 
         start=101,
     ):
         session_token = await asking.begin(REQUIRED, user)
-        await asking.intake.handle(asking.contact(user, user, **more))
+        await asking.phone.handle(asking.contact(user, user, **more))
         assert await asking.number(session_token) == NUMBER
     assert api.of("sendMessage")[-1]["reply_markup"] == GONE
 
@@ -278,5 +265,5 @@ async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) 
 async def test_help_is_help_while_a_contact_is_asked_for(asking: Asking) -> None:
     """A command is no attempt to type a number."""
     await asking.begin()
-    await asking.intake.handle(asking.phone.message("/help"))
+    await asking.phone.handle(asking.phone.message("/help"))
     assert asking.texts()[-1].startswith(EN.help)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi, unmeasured_intake
+from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi, talking_intake
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
 from tests.whole_sign_in import WholeSignIn
 
@@ -15,7 +15,6 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
@@ -64,41 +63,30 @@ async def test_killed_between_any_two_steps_one_effect(
         project_id = OPTIONAL if step == "without" else REQUIRED
         signin = asking.phone.signin
         session_token = (await signin.create_session(project_id, public=True)).session_token
-        await asking.intake.handle(asking.phone.message(f"/start {session_token}", user))
+        await asking.phone.handle(asking.phone.message(f"/start {session_token}", user))
         tap = asking.phone.tap(f"c:{session_token}", user)
         update = tap
         if step != "confirm":
-            await asking.intake.handle(tap)
+            await asking.phone.handle(tap)
             contact = asking.contact(user, user)
             update = contact if step == "contact" else asking.phone.tap(f"w:{session_token}", user)
         dying: Any = Dying(asking.phone.storage, last, after=after)
         mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
-            await unmeasured_intake(
-                bot,
-                Conversation(mortal, asking.phone.signer, clock, prompts=mortal.prompts).on_update,
-                dying.bots,
-                clock,
-            ).handle(update)
+            await talking_intake(bot, mortal, asking.phone.signer, dying, clock).handle(update)
         except Killed:
             deaths += 1
         else:
             break
-        again = unmeasured_intake(
-            bot,
-            Conversation(signin, asking.phone.signer, clock, prompts=signin.prompts).on_update,
-            asking.phone.storage.bots,
-            clock,
-        )
         clock.now += MINUTE  # The claim of the process that was killed is over.
-        assert await again.handle(update) == "done"
+        assert await asking.phone.new_intake().handle(update) == "done"
         session = await asking.phone.session(session_token)
         [(events,)] = asking.phone.storage.database.rows("SELECT COUNT(*) FROM webhook_events", ())
         counts = (await asking.phone.storage.counts.read_daily_counts([project_id], 0))[0]
         if step == "confirm":
             assert session.status == "pending"
             assert asking.texts()[-1] == EN.phone.keyboard.format(project=ACME)
-            await asking.intake.handle(asking.contact(user, user))
+            await asking.phone.handle(asking.contact(user, user))
             assert await asking.number(session_token) == NUMBER
         else:
             assert session.status == "confirmed"
@@ -112,9 +100,9 @@ async def test_outcome_is_shown_although_the_messenger_failed_first(asking: Aski
     session_token = await asking.begin()
     update = asking.contact()
     api.fail("sendMessage", Fault(502, "Bad Gateway"))
-    assert await asking.intake.handle(update) == "unanswered"
+    assert await asking.phone.handle(update) == "unanswered"
     assert (await asking.phone.session(session_token)).status == "confirmed"
-    assert await asking.intake.handle(update) == "done"
+    assert await asking.phone.handle(update) == "done"
     assert asking.texts()[-1] == CONFIRMED.format(project=ACME, when=WHEN)
 
 
@@ -123,9 +111,9 @@ async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: 
     other, asked_last = await asking.begin(OPTIONAL), await asking.begin()
     update = asking.contact()
     api.fail("sendMessage", Fault(502, "Bad Gateway"))
-    assert await asking.intake.handle(update) == "unanswered"
-    assert await asking.intake.handle(update) == "done"
-    assert await asking.intake.handle(asking.contact()) == "done"
+    assert await asking.phone.handle(update) == "unanswered"
+    assert await asking.phone.handle(update) == "done"
+    assert await asking.phone.handle(asking.contact()) == "done"
     assert await asking.number(asked_last) == NUMBER
     assert (await asking.phone.session(other)).status == "pending"
     assert await asking.number(other) is None
@@ -144,7 +132,7 @@ async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monke
         return await confirm(*arguments)
 
     monkeypatch.setattr(storage.sessions, "confirm_session", downgraded)
-    assert await asking.intake.handle(asking.contact()) == "done"
+    assert await asking.phone.handle(asking.contact()) == "done"
     assert (await asking.phone.session(session_token)).status == "confirmed"
     assert await asking.number(session_token) is None
     assert asking.texts()[-1] == CONFIRMED.format(project=ACME, when=WHEN)
@@ -174,22 +162,22 @@ async def test_no_number_reaches_a_log(
         session_token = await asking.begin(user_id=user)
         for name, forge in FORGERIES.items():
             if name != "this user's, sent by another":
-                await asking.intake.handle(forge(asking, user))
+                await asking.phone.handle(forge(asking, user))
         storage = asking.phone.storage
         broken = ((storage.sessions, "confirm_session", unavailable), (storage.users, "find_phone_request", fails))
         for part, method, instead in broken:
             with monkeypatch.context() as away:
                 away.setattr(part, method, instead)
-                await asking.intake.handle(asking.contact(user, user))
+                await asking.phone.handle(asking.contact(user, user))
         with monkeypatch.context() as away:
             away.setattr("taproof.service.sessions.decide.e164_number", refuses)
-            await asking.intake.handle(asking.contact(user, user))
+            await asking.phone.handle(asking.contact(user, user))
         api.fail("sendMessage", Fault(400, "Bad Request: can't parse entities", times=3))
-        await asking.intake.handle(asking.contact(user, user))
+        await asking.phone.handle(asking.contact(user, user))
         assert await asking.number(session_token) == NUMBER
         malformed = asking.contact(user, user)
         malformed["message"]["contact"] = {"phone_number": NUMBER, "user_id": NUMBER}
-        await asking.intake.handle(malformed)
+        await asking.phone.handle(malformed)
     assert len(logs) > 10
     for text in (str(logs), caplog.text, *capfd.readouterr()):
         assert "15123456789" not in text

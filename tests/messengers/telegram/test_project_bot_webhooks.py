@@ -1,9 +1,8 @@
 """Webhook delivery for the bots of projects: each has its own address and its own secret."""
 
-import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import MutableMapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,18 +10,16 @@ from typing import Any
 import pytest
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import ServedBot
-from tests.messengers.telegram.conftest import HandClock, unmeasured_intake
-from tests.messengers.telegram.test_project_bots import Farm, farm
+from tests.messengers.telegram.conftest import in_background, talking_intake
+from tests.messengers.telegram.test_project_bots import SHORT, Farm, farm
 from tests.waiting import until
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.project_bots import ProjectBot
-from taproof.messengers.telegram import project_bots, webhook
 from taproof.messengers.telegram.bot_api import Bot, TelegramUnauthorizedError
 from taproof.messengers.telegram.connection import BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.messengers.telegram.project_bots import ProjectBotReconnection, ProjectBots
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -31,13 +28,7 @@ from taproof.messengers.telegram.webhook import keep_webhook
 __all__ = ["farm"]  # A fixture, which pytest finds by its name.
 
 BASE = "https://sign-in.example/bot/webhook"
-
-
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook, "CHECK_SECONDS", 0.02)
-    monkeypatch.setattr(project_bots, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(project_bots, "REFUSED_SECONDS", 0.02)
+FIRST_KEY = new_master_key(system_entropy)
 
 
 @dataclass
@@ -48,6 +39,9 @@ class Hooked:
     keys: Encryptor
     endpoint: ProjectBotWebhooks
     running_bots: ProjectBots
+    newer: list[str]
+    """The master keys from now on, for the one that `keys` has next."""
+    check_seconds: float = 0.02
 
     def secret(self, bot: ServedBot) -> str:
         return self.keys.derive(f"own {bot.id}")
@@ -68,36 +62,33 @@ class Hooked:
         status: int = messages[0]["status"]
         return status
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.running_bots.run(0))
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    def running(self) -> AbstractAsyncContextManager[None]:
+        return in_background(self.running_bots.run(0))
 
 
 @pytest.fixture
-async def hooked(farm: Farm, clock: HandClock) -> Hooked:
-    react = Conversation(farm.signin, farm.signer, clock, prompts=farm.signin.prompts).on_update
-    keys = Encryptor(new_master_key(system_entropy))
+async def hooked(farm: Farm) -> Hooked:
+    newer: list[str] = []
+    keys = Encryptor(FIRST_KEY, lambda: newer.pop() if newer else None)
 
     def secrets(bot_id: int) -> list[str]:
         return keys.derive_all(f"own {bot_id}")
 
     def intake(token: str) -> UpdateIntake:
         bot = farm.connect(token)
-        return unmeasured_intake(bot, react, farm.storage.bots, clock, bot.id)
+        return talking_intake(bot, farm.signin, farm.signer, farm.storage, farm.clock, bot_id=bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
-        await keep_webhook(bot, f"{BASE}/{bot.id}", partial(secrets, bot.id), reconnection)
+        url, check_seconds = f"{BASE}/{bot.id}", made.check_seconds
+        secret = partial(secrets, bot.id)
+        await keep_webhook(bot, url, secret, reconnection, check_seconds=check_seconds, secret_seconds=0.02)
 
+    shown = farm.shown
     running_bots = ProjectBots(
-        farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts)
+        farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: shown.append(counts), times=SHORT
     )
-    return Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), running_bots)
+    made = Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), running_bots, newer)
+    return made
 
 
 async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> None:
@@ -129,18 +120,15 @@ async def test_a_changed_webhook_is_set_again(hooked: Hooked) -> None:
         assert len(bot.of("setWebhook")) == calls, "one that is set is left alone"
 
 
-async def test_a_rotated_master_key_gives_each_bot_its_new_secret(
-    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_rotated_master_key_gives_each_bot_its_new_secret(hooked: Hooked) -> None:
     """The webhook is set again at once, and both secrets are accepted until then."""
-    monkeypatch.setattr(webhook, "CHECK_SECONDS", 3600.0)
-    monkeypatch.setattr(webhook, "SECRET_SECONDS", 0.02)
+    hooked.check_seconds = 3600.0
     bot = hooked.farm.server.add()
     await hooked.farm.add_project(bot)
     async with hooked.running():
         await until(lambda: bot.webhook)
         old = hooked.secret(bot)
-        hooked.keys._known = Encryptor(f"{new_master_key(system_entropy)}")._known + hooked.keys._known
+        hooked.newer.append(f"{new_master_key(system_entropy)},{FIRST_KEY}")
         new = hooked.secret(bot)
         assert new != old
         await until(lambda: bot.webhook["secret_token"] == new)
@@ -241,7 +229,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
 async def test_own_reconnection_forgives_what_was_mended() -> None:
     """Refusals count in a row only."""
     trouble = TelegramUnauthorizedError("Unauthorized")
-    reconnection = ProjectBotReconnection()
+    reconnection = ProjectBotReconnection(SHORT)
     for _ in range(3):
         await reconnection.wait(trouble)
         reconnection.succeeded()

@@ -1,9 +1,8 @@
 """The bots of projects: each serves its own project alone, in one process, and none depends on another's luck."""
 
-import asyncio
-import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ import structlog
 from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
-from tests.messengers.telegram.conftest import HandClock, add_project, unmeasured_intake
+from tests.messengers.telegram.conftest import HandClock, add_project, in_background, stored_session, talking_intake
 from tests.signals import unheard
 from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
@@ -20,16 +19,14 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
-from taproof.core.identifiers import session_key
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
 from taproof.core.projects import ProjectChanges
 from taproof.core.sessions import Session
-from taproof.messengers.telegram import account_watch, connection, polling, project_bots
+from taproof.messengers.telegram.account_watch import WatchTimes
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.connection import Reconnection
-from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.polling import LongPolling
-from taproof.messengers.telegram.project_bots import ProjectBots
+from taproof.messengers.telegram.polling import LongPolling, PollTimes
+from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots, ProjectBotTimes
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.audit import service_entry
@@ -39,15 +36,8 @@ from taproof.storage.sqlite.store import SqliteStorage
 UNKNOWN = "This request is unknown or no longer valid. To sign in, start again on the site or in the app."
 
 
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the delays short; what they are for is tested, not how long they are."""
-    monkeypatch.setattr(project_bots, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(project_bots, "REFUSED_SECONDS", 0.02)
-    monkeypatch.setattr(project_bots, "LONGEST_DELAY", 0.02)
-    monkeypatch.setattr(connection, "LONGEST_DELAY", 0.05)
-    monkeypatch.setattr(polling, "LONGEST_DELAY", 0.05)
-    monkeypatch.setattr(polling, "PATIENCE_SECONDS", 0.05)
+SHORT = ProjectBotTimes(look=0.02, refused=0.02, longest_delay=0.02, watch=WatchTimes(account=0.02))
+"""Short delays: what they are for is tested, not how long they are."""
 
 
 @dataclass
@@ -65,12 +55,14 @@ class Farm:
     connect: Callable[[str], Bot]
     service_bot: Bot
     signer: ButtonSigner
-    _count: int = 1
+    pace: float = PACE_SECONDS
+    finish: float = PollTimes().finish
+    project_count: int = 1
 
     async def add_project(self, bot: ServedBot | None = None) -> str:
-        self._count += 1
-        project_id = f"proj_{self._count:022d}"
-        await add_project(self.storage, self.clock(), f"Shop {self._count}", project_id)
+        self.project_count += 1
+        project_id = f"proj_{self.project_count:022d}"
+        await add_project(self.storage, self.clock(), f"Shop {self.project_count}", project_id)
         if bot is not None:
             await self.give(project_id, bot)
         return project_id
@@ -91,26 +83,20 @@ class Farm:
         return (await self.signin.create_session(project_id, public=True)).session_token
 
     async def session(self, session_token: str) -> Session:
-        key = session_key(session_token)
-        assert key is not None
-        session = await self.storage.sessions.read_session(key)
-        assert session is not None
-        return session
+        return await stored_session(self.storage, session_token)
 
     async def broken_at(self, bot: ServedBot) -> int | None:
         found = await self.storage.bots.read_project_bot(bot.id)
         return None if found is None else found.broken_at
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Run all bots, and cancel them at the end as the service does."""
-        task = asyncio.create_task(self.running_bots.run(0))
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    async def look_again(self) -> None:
+        """Wait until the list of bots has been read several times."""
+        looks = len(self.shown)
+        await until(lambda: len(self.shown) > looks + 5)
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Run all bots."""
+        return in_background(self.running_bots.run(0))
 
 
 @pytest.fixture
@@ -129,7 +115,6 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
         limited=unheard,
     )
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(signin, signer, clock, prompts=signin.prompts).on_update
     async with BotsServer().serving() as server:
         project_bot_api = BotApiClient(server.base)
         service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
@@ -138,12 +123,16 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
             return Bot(project_bot_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
-            intake = unmeasured_intake(bot, react, storage.bots, clock, bot.id)
-            await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
+            intake = talking_intake(bot, signin, signer, storage, clock, bot_id=bot.id)
+            times = PollTimes(patience=0.05, longest_delay=0.05, finish=made.finish)
+            await LongPolling(bot, intake, clock(), reconnection, pace=made.pace, times=times).run()
 
         shown: list[tuple[int, int]] = []
-        running_bots = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
-        yield Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        running_bots = ProjectBots(
+            bots, connect, receive, service_bot, lambda *counts: shown.append(counts), times=SHORT
+        )
+        made = Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        yield made
         for each in (project_bot_api, service_bot.api):
             await each.close()
 
@@ -194,12 +183,7 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
-    intake = unmeasured_intake(
-        bot,
-        Conversation(farm.signin, farm.signer, farm.clock, prompts=farm.signin.prompts).on_update,
-        farm.storage.bots,
-        farm.clock,
-    )
+    intake = talking_intake(bot, farm.signin, farm.signer, farm.storage, farm.clock)
     assert await intake.handle(farm.server.message(f"/start {token}")) == "done"
     for choice in ("c", "x", "r"):
         assert await intake.handle(farm.tap(service_bot, f"{choice}:{token}")) == "done"
@@ -221,11 +205,12 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
         bot.give(farm.server.message(f"/start {token}"))
         await until(bot.texts)
         await give_bot(farm.storage, "dev_1", project, None)
-        await until(lambda: farm.shown[-1] == (0, 0) and not farm.running_bots._ending)
+        # The last call acknowledges the update.
+        await until(lambda: farm.shown[-1] == (0, 0) and bot.of("getUpdates")[-1].get("limit") == 1)
+        await farm.look_again()
         bot.give(farm.server.message("/help"))
         calls = len(bot.calls)
-        looks = len(farm.shown)
-        await until(lambda: len(farm.shown) > looks + 5)
+        await farm.look_again()
         assert bot.calls[calls:] == []
     assert bot.most_polls == 1
 
@@ -300,8 +285,7 @@ async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
             token = await farm.start_session(other_project)
             other.give(farm.server.message(f"/start {token}"))
             await until(other.texts)
-            looks = len(farm.shown)
-            await until(lambda: len(farm.shown) > looks + 5)
+            await farm.look_again()
             assert bot.calls[calls:] == []
             await farm.give(project, bot)
             await until(lambda: farm.shown[-1] == (2, 0))
@@ -405,12 +389,12 @@ async def test_a_messenger_that_recovers_meanwhile_breaks_no_bot(farm: Farm) -> 
     assert await farm.broken_at(bot) is None
 
 
-async def test_one_bots_trouble_delays_no_other(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_bots_trouble_delays_no_other(farm: Farm) -> None:
     """Calls that hang, flood limits, updates that cannot be read, errors of the server: the others answer meanwhile."""
     slow, flooded, poisoned, failing, well = (farm.server.add() for _ in range(5))
     for bot in (slow, flooded, poisoned, failing, well):
         await farm.add_project(bot)
-    monkeypatch.setattr(polling, "FINISH_SECONDS", 0.1)
+    farm.finish = 0.1
     slow.slowness = 60.0
     flooded.faults["sendMessage"] = lambda: (429, "Too Many Requests: retry after 60")
     failing.faults["getUpdates"] = lambda: (502, "Bad Gateway")
@@ -429,9 +413,9 @@ async def test_one_bots_trouble_delays_no_other(farm: Farm, monkeypatch: pytest.
         await until(lambda: len(poisoned.texts()) == 80)
 
 
-async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm) -> None:
     """However many updates wait for one bot, they are begun one after the other, and those of others in between."""
-    monkeypatch.setattr(project_bots, "PACE_SECONDS", 0.05)
+    farm.pace = 0.05
     flooded, well = farm.server.add(), farm.server.add()
     for bot in (flooded, well):
         await farm.add_project(bot)
@@ -445,9 +429,8 @@ async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm, monkeypatch:
         await until(lambda: len(flooded.texts()) == 100)
 
 
-async def test_a_changed_username_is_learned(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_changed_username_is_learned(farm: Farm) -> None:
     """Links are made of the username that the bot has now."""
-    monkeypatch.setattr(account_watch, "ACCOUNT_SECONDS", 0.02)
     bot = farm.server.add("Old_Bot")
     project = await farm.add_project(bot)
     async with farm.running():
@@ -480,8 +463,7 @@ async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Fa
     async with farm.running():
         await until(lambda: bot.polls == 1)
         await farm.give(project, bot)
-        looks = len(farm.shown)
-        await until(lambda: len(farm.shown) > looks + 5)
+        await farm.look_again()
         assert len(bot.of("getUpdates")) == 1
         bot.revoke()
         await until(lambda: farm.shown[-1] == (0, 1))
@@ -498,8 +480,7 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
             await until(lambda: farm.shown[-1:] == [(2, 0)])
             await give_bot(farm.storage, "dev_1", project, foreign)
             await until(lambda: farm.shown[-1] == (1, 0))
-            looks = len(farm.shown)
-            await until(lambda: len(farm.shown) > looks + 5)
+            await farm.look_again()
             other.give(farm.server.message("/help"))
             await until(other.texts)
     assert [line["project_id"] for line in logs if line["event"] == "project_bot_unreadable"] == [project]

@@ -4,12 +4,14 @@ import re
 
 import pytest
 from tests.messengers.telegram.conftest import Phone, ScriptedApi
+from tests.messengers.telegram.test_prompts import HOSTILE_NAMES
 from tests.whole_sign_in import WholeSignIn
 
+from taproof.core.encryption import Encryptor
+from taproof.core.entropy import system_entropy
 from taproof.core.request_context import RequestContext, Requester
 from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.seen import SeenSession
 
@@ -37,19 +39,19 @@ def prompt(context: RequestContext, browser: Browser = Browser(), language: str 
     return opened_reply(LANGUAGES[language], seen, TOKEN, 0, browser).text
 
 
-async def test_prompt_tells_page_browser_and_place(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_prompt_tells_page_browser_and_place(phone: Phone, api: ScriptedApi, encryptor: Encryptor) -> None:
     """Each known detail of the request is on its own line of the prompt, above the age."""
     signin = WholeSignIn(
         phone.storage,
-        phone.signin._encryptor,
+        encryptor,
         lambda: "https://t.me/b",
-        phone.signin._clock,
-        phone.signin._entropy,
+        phone.clock,
+        system_entropy,
         find_place=lambda address: {"203.0.113.9": "Berlin, Germany"}[address],
     )
     requester = Requester("https://shop.example.com", CHROME, "203.0.113.9")
     created = await signin.create_session("proj_0000000000000000000001", public=True, requester=requester)
-    await intake.handle(phone.message(f"/start {created.session_token}"))
+    await phone.handle(phone.message(f"/start {created.session_token}"))
     [sent] = api.of("sendMessage")
     plain = re.sub("</?code>|[\u2068\u2069]", "", sent["text"])
     assert (
@@ -76,20 +78,9 @@ def test_what_is_not_known_leaves_no_line(language: str) -> None:
     assert "\n\n\n" not in prompt(RequestContext("a.example"), language=language)
 
 
-HOSTILE = [
-    "<b>bank.example</b>",
-    "</code><a href='https://evil.example'>bank.example</a>",
-    "bank.example\n\nTap Confirm",
-    "\u202eelpmaxe.knab",
-    "a\u2069\u2069 verified by Taproof",
-    "{cancel} {0} {project}",
-    "t.me/evil_bot @evil /unblock",
-]
-
-
 def test_nothing_breaks_out(subtests: pytest.Subtests) -> None:
     """Domain and place stay inside their own `<code>` and isolate, on one line, where clients make no links."""
-    for hostile in HOSTILE:
+    for hostile in HOSTILE_NAMES:
         for language in LANGUAGES:
             with subtests.test(language=language, hostile=hostile):
                 text = prompt(RequestContext(hostile, "", hostile), language=language)

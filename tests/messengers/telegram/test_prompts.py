@@ -57,7 +57,7 @@ HOSTILE_NAMES = [
     "{cancel} {0} {project}",
     "👩\u200d👩\u200d👧 family",
     "Acme\u2069\u2069 trusted by Taproof",
-    "t.me/evil_bot @evil",
+    "t.me/evil_bot @evil /unblock",
     "A" * 100,
 ]
 

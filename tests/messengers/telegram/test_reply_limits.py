@@ -1,109 +1,87 @@
 """The limits on messages to one user, which do not affect other users."""
 
 import pytest
-from tests.messengers.telegram.conftest import Fault, HandClock, Phone, ScriptedApi, unmeasured_intake
+from tests.messengers.telegram.conftest import Fault, Phone, ScriptedApi, unmeasured_intake
 
 from taproof.core.clock import MINUTE
 from taproof.messengers.reply_limits import PROMPTS, REPLIES
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
 
 
-async def open_new(phone: Phone, intake: UpdateIntake, user_id: int = 11) -> str:
+async def open_new(phone: Phone, user_id: int = 11) -> str:
     session_token = await phone.create_session()
-    assert await intake.handle(phone.message(f"/start {session_token}", user_id)) == "done"
+    assert await phone.handle(phone.message(f"/start {session_token}", user_id)) == "done"
     return session_token
 
 
-async def test_user_with_too_many_prompts_is_told_once(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
-) -> None:
-    """Ten within ten minutes; then one sentence, then silence; each minute brings one back."""
+async def test_user_with_too_many_prompts_is_told_once(phone: Phone, api: ScriptedApi) -> None:
+    """Ten within ten minutes; then one sentence, then silence, for this user only; each minute brings one back."""
     for _ in range(50):
-        token = await open_new(phone, intake)
+        token = await open_new(phone)
     texts = [sent["text"] for sent in api.of("sendMessage")]
     assert len(texts) == PROMPTS.number + 1
     assert texts[-1] == EN.too_many
     assert (await phone.session(token)).opener_id is None
-    clock.now += MINUTE
-    for _ in range(5):
-        await open_new(phone, intake)
-    assert len(api.of("sendMessage")) == PROMPTS.number + 2
+    await open_new(phone, 22)
+    assert api.of("sendMessage")[-1]["chat_id"] == 22
     assert "reply_markup" in api.of("sendMessage")[-1]
-
-
-async def test_link_that_was_too_much_can_be_opened_later(phone: Phone, intake: UpdateIntake, clock: HandClock) -> None:
-    """Nothing was decided about it: its owner opens it again when they have waited."""
-    for _ in range(PROMPTS.number):
-        await open_new(phone, intake)
-    token = await open_new(phone, intake)
-    clock.now += MINUTE
-    await intake.handle(phone.message(f"/start {token}"))
+    phone.clock.now += MINUTE
+    await phone.handle(phone.message(f"/start {token}"))
+    for _ in range(5):
+        await open_new(phone)
+    assert len(api.of("sendMessage")) == PROMPTS.number + 3
     assert (await phone.session(token)).opener_id == "11"
 
 
-async def test_other_users_are_not_limited(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """While one user is kept from more prompts, another gets theirs."""
-    for _ in range(30):
-        await open_new(phone, intake)
-    await open_new(phone, intake, 22)
-    assert api.of("sendMessage")[-1]["chat_id"] == 22
-    assert "reply_markup" in api.of("sendMessage")[-1]
-
-
-async def test_decisions_are_never_limited(phone: Phone, intake: UpdateIntake) -> None:
+async def test_decisions_are_never_limited(phone: Phone) -> None:
     """Who has seen too many prompts can still cancel each of them."""
-    tokens = [await open_new(phone, intake) for _ in range(PROMPTS.number)]
+    tokens = [await open_new(phone) for _ in range(PROMPTS.number)]
     for _ in range(REPLIES.number * 2):
-        await intake.handle(phone.message("hello"))
+        await phone.handle(phone.message("hello"))
     for token in tokens:
-        await intake.handle(phone.tap(f"x:{token}"))
+        await phone.handle(phone.tap(f"x:{token}"))
         assert (await phone.session(token)).status == "cancelled"
 
 
-async def test_prompt_that_could_not_be_sent_is_not_counted(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_prompt_that_could_not_be_sent_is_not_counted(phone: Phone, api: ScriptedApi) -> None:
     """An update that comes again and again while the Bot API fails counts once, when it is answered."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     for _ in range(PROMPTS.number * 2):
         api.fail("sendMessage", Fault(502, "Bad Gateway"))
-        assert await intake.handle(update) == "unanswered"
-    assert await intake.handle(update) == "done"
+        assert await phone.handle(update) == "unanswered"
+    assert await phone.handle(update) == "done"
     assert api.of("sendMessage")[-1]["text"] != EN.too_many
     for _ in range(PROMPTS.number - 1):
-        await open_new(phone, intake)
+        await open_new(phone)
     assert EN.too_many not in [sent["text"] for sent in api.of("sendMessage")]
 
 
-async def test_links_that_show_no_prompt_are_no_prompts(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_links_that_show_no_prompt_are_no_prompts(phone: Phone, api: ScriptedApi) -> None:
     """Unknown links count as other messages, not as prompts."""
     for number in range(REPLIES.number * 3):
-        await intake.handle(phone.message(f"/start {number:043d}"))
+        await phone.handle(phone.message(f"/start {number:043d}"))
     assert len(api.of("sendMessage")) == REPLIES.number
-    await open_new(phone, intake)
+    await open_new(phone)
     assert "reply_markup" in api.of("sendMessage")[-1]
 
 
 @pytest.mark.parametrize("text", ["hello", "/help", "/sessions", "/block", "/start", "/start x"])
-async def test_talk_is_answered_so_often_only(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_talk_is_answered_so_often_only(text: str, phone: Phone, api: ScriptedApi) -> None:
     """However much somebody writes, the bot's messages are few."""
     for _ in range(100):
-        await intake.handle(phone.message(text))
+        await phone.handle(phone.message(text))
     assert len(api.of("sendMessage")) == REPLIES.number
 
 
-async def test_the_count_is_of_the_user_over_all_bots(
-    phone: Phone, bot: Bot, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_the_count_is_of_the_user_over_all_bots(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
     """All bots share one count for each user, because the limit protects the person."""
-    react = Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update
-    intakes = [unmeasured_intake(bot, react, phone.storage.bots, clock, bot_id=number) for number in range(2)]
+    react = Conversation(phone.signin, phone.signer, phone.clock, prompts=phone.signin.prompts).on_update
+    intakes = [unmeasured_intake(bot, react, phone.storage.bots, phone.clock, bot_id=number) for number in range(2)]
     for number in range(REPLIES.number * 2):
         await intakes[number % 2].handle(phone.message("hello"))
     assert len(api.of("sendMessage")) == REPLIES.number

@@ -19,7 +19,6 @@ from tests.messengers.telegram.phone_asking import Asking
 from tests.messengers.telegram.test_ended_prompts import editor_of, withdraw
 
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.sdk.code_challenge import code_challenge
 
@@ -43,12 +42,12 @@ async def projects(asking: Asking, clock: HandClock) -> None:
     await add_project(asking.phone.storage, clock(), "Acme & Söhne <shop>", WITH_PHONE, **more)
 
 
-async def begin(phone: Phone, intake: UpdateIntake, project_id: str = PROJECT) -> str:
+async def begin(phone: Phone, project_id: str = PROJECT) -> str:
     """Open a new session and tap Confirm; return its token."""
     challenge = code_challenge(secrets.token_urlsafe(32))
     created = await phone.signin.create_session(project_id, public=True, code_challenge=challenge, return_url=PAGE)
-    await intake.handle(phone.message(f"/start {created.session_token}"))
-    await intake.handle(phone.tap(f"c:{created.session_token}"))
+    await phone.handle(phone.message(f"/start {created.session_token}"))
+    await phone.handle(phone.tap(f"c:{created.session_token}"))
     return created.session_token
 
 
@@ -57,11 +56,11 @@ def sent_id(api: ScriptedApi, text: str) -> int:
     return [n for n, (name, each) in enumerate(api.calls, 1) if name == "sendMessage" and each["text"] == text][-1]
 
 
-async def withdrawn_message(phone: Phone, bot: Bot, api: ScriptedApi, session_token: str) -> int:
+async def withdrawn_message(phone: Phone, api: ScriptedApi, session_token: str) -> int:
     """Cancel a session for its application; return the only message that the bot edits. It must send none."""
     before, sent = len(api.of("editMessageText")), len(api.of("sendMessage"))
     await withdraw(phone, session_token)
-    assert await editor_of(phone, bot).edit_some() == 1
+    assert await editor_of(phone, phone.bot).edit_some() == 1
     [edit] = api.of("editMessageText")[before:]
     assert edit["text"] == EN.withdrawn.format(project=ACME, when=WHEN)
     assert len(api.of("sendMessage")) == sent
@@ -73,33 +72,33 @@ async def withdrawn_message(phone: Phone, bot: Bot, api: ScriptedApi, session_to
 @pytest.mark.parametrize("kind", ["replaced", "sent anew", "link opened again", "contact", "contact twice", "without"])
 async def test_cancel_edits_the_message_with_the_link(kind: str, asking: Asking, bot: Bot, api: ScriptedApi) -> None:
     """The latest message of a session is edited, however it came, and the keyboard is removed once."""
-    phone, intake = asking.phone, asking.intake
+    phone = asking.phone
     if kind == "sent anew":
         api.fail("editMessageText", Fault(400, OTHER_MESSAGE))
     with_phone = kind in {"contact", "contact twice", "without"}
-    session_token = await begin(phone, intake, WITH_PHONE if with_phone else PROJECT)
+    session_token = await begin(phone, WITH_PHONE if with_phone else PROJECT)
     if kind == "link opened again":
-        await intake.handle(phone.message(f"/start {session_token}"))
+        await phone.handle(phone.message(f"/start {session_token}"))
     elif kind.startswith("contact"):
         for _ in range(2 if kind == "contact twice" else 1):
-            await intake.handle(asking.contact())
+            await phone.handle(asking.contact())
         assert (asking.texts()[-1], api.of("sendMessage")[-1]["reply_markup"]) == REMOVED
     elif kind == "without":
-        await intake.handle(phone.tap(f"w:{session_token}"))
+        await phone.handle(phone.tap(f"w:{session_token}"))
     assert asking.texts().count(EN.phone.over) == (kind == "without")
     expected = 501 if kind in {"replaced", "without"} else sent_id(api, RETURNING)
-    assert await withdrawn_message(phone, bot, api, session_token) == expected
+    assert await withdrawn_message(phone, api, session_token) == expected
 
 
 @pytest.mark.usefixtures("projects")
 @pytest.mark.parametrize("act", ["x", "r", "withdrawn"])
 async def test_a_shared_number_leaves_no_keyboard_to_remove(act: str, asking: Asking, api: ScriptedApi) -> None:
     """After the contact, no end of the session says that the number is no longer requested."""
-    session_token = await begin(asking.phone, asking.intake, WITH_PHONE)
-    await asking.intake.handle(asking.contact())
+    session_token = await begin(asking.phone, WITH_PHONE)
+    await asking.phone.handle(asking.contact())
     if act == "withdrawn":
         await withdraw(asking.phone, session_token)
-    await asking.intake.handle(asking.phone.tap(f"{'x' if act == 'withdrawn' else act}:{session_token}"))
+    await asking.phone.handle(asking.phone.tap(f"{'x' if act == 'withdrawn' else act}:{session_token}"))
     assert (await asking.phone.session(session_token)).status == "cancelled"
     assert asking.texts()[-1] == EN.phone.removed
     assert EN.phone.over not in asking.texts()
@@ -108,9 +107,9 @@ async def test_a_shared_number_leaves_no_keyboard_to_remove(act: str, asking: As
 @pytest.mark.usefixtures("projects")
 async def test_a_withdrawn_question_removes_its_keyboard_once(asking: Asking, bot: Bot) -> None:
     """A tap before the edit leaves the keyboard to the edit."""
-    session_token = await begin(asking.phone, asking.intake, WITH_PHONE)
+    session_token = await begin(asking.phone, WITH_PHONE)
     await withdraw(asking.phone, session_token)
-    await asking.intake.handle(asking.phone.tap(f"x:{session_token}"))
+    await asking.phone.handle(asking.phone.tap(f"x:{session_token}"))
     assert await editor_of(asking.phone, bot).edit_some() == 1
     assert asking.texts().count(EN.phone.over) == 1
 
@@ -121,16 +120,16 @@ async def test_messages_that_lead_back_cannot_be_forwarded(kind: str, asking: As
     """All messages that show the link, or that an edit may give it, are sent protected; others are not."""
     if kind == "sent anew":
         api.fail("editMessageText", Fault(400, OTHER_MESSAGE))
-    session_token = await begin(asking.phone, asking.intake, PROJECT if kind == "sent anew" else WITH_PHONE)
+    session_token = await begin(asking.phone, PROJECT if kind == "sent anew" else WITH_PHONE)
     if kind == "link opened again":
-        await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+        await asking.phone.handle(asking.phone.message(f"/start {session_token}"))
     if kind != "sent anew":
-        await asking.intake.handle(asking.contact())
+        await asking.phone.handle(asking.contact())
     with_buttons = [each for each in api.of("sendMessage") if "inline_keyboard" in each.get("reply_markup", {})]
     assert len(with_buttons) == (3 if kind == "link opened again" else 2)
     protected = [each for each in api.of("sendMessage") if each.get("protect_content") is True]
     assert protected == with_buttons
-    await opened(asking.phone, asking.intake)
+    await opened(asking.phone)
     assert "protect_content" not in api.of("sendMessage")[-1]
 
 
@@ -140,9 +139,9 @@ async def test_messages_that_lead_back_cannot_be_forwarded(kind: str, asking: As
 async def test_a_user_may_refuse_after_confirm(act: str, outcome: str, project_id: str, asking: Asking) -> None:
     """Below the link, Cancel and "This wasn't me" end the session, and take the link out of the message."""
     phone, api = asking.phone, asking.api
-    session_token = await begin(phone, asking.intake, project_id)
+    session_token = await begin(phone, project_id)
     if project_id == WITH_PHONE:
-        await asking.intake.handle(asking.contact())
+        await asking.phone.handle(asking.contact())
     [shown] = [each for _, each in api.calls if each["text"] == RETURNING and "reply_markup" in each]
     [[back], *others] = shown["reply_markup"]["inline_keyboard"]
     assert back["url"].startswith(f"{PAGE}#taproof_return=")
@@ -151,7 +150,7 @@ async def test_a_user_may_refuse_after_confirm(act: str, outcome: str, project_i
         f"r:{session_token}",
     ]
     sent = len(api.of("sendMessage"))
-    await asking.intake.handle(phone.tap(f"{act}:{session_token}"))
+    await asking.phone.handle(phone.tap(f"{act}:{session_token}"))
     session = await phone.session(session_token)
     assert (session.status, session.identity) == ("cancelled", None)
     assert (session.reported_at is not None) is (outcome == "reported")

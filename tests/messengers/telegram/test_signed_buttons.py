@@ -216,13 +216,13 @@ def sent_message(parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
 async def test_a_prompt_and_its_phone_request_work_as_sent(asking: Asking, api: ScriptedApi) -> None:
     """From the link to the decision with the very buttons that the bot sends; no call more than without tags."""
     session_token = (await asking.phone.signin.create_session("proj_0000000000000000000008", public=True)).session_token
-    await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+    await asking.phone.handle(asking.phone.message(f"/start {session_token}"))
     message = sent_message(api.of("sendMessage")[-1])
     confirm = message["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
-    await asking.intake.handle(asking.phone.tap_as_is(confirm, message=message))
+    await asking.phone.handle(asking.phone.tap_as_is(confirm, message=message))
     message = sent_message(api.of("editMessageText")[-1], edit_date=1795214644)
     without = message["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
-    await asking.intake.handle(asking.phone.tap_as_is(without, message=message))
+    await asking.phone.handle(asking.phone.tap_as_is(without, message=message))
     assert (await asking.phone.session(session_token)).status == "confirmed"
     assert len(api.of("sendMessage")) == 3
     assert [method for method, _ in api.calls if method.startswith("get")] == []

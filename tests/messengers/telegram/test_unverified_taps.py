@@ -12,14 +12,8 @@ from tests.messengers.telegram.conftest import PROJECT_ID, Fault, HandClock, Pho
 from tests.messengers.telegram.message_fields import ENTITIES, OPTIONAL, adding
 
 from taproof.http.metrics import TapRefusal
-from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.user_control import UserControl
-from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
 Message = dict[str, Any]
@@ -130,24 +124,11 @@ class Scene:
 
 
 @pytest.fixture
-def scene(
-    phone: Phone, api: ScriptedApi, bot: Bot, storage: SqliteStorage, clock: HandClock, signer: ButtonSigner
-) -> Scene:
+def scene(phone: Phone, api: ScriptedApi) -> Scene:
     """Two nodes with one store, and sandboxed users."""
     made = Scene(phone, api, [])
-    handlers = user_control_handlers(UserControl(storage, phone.signin, clock), phone.signin)
     for _ in range(2):
-        react = Conversation(phone.signin, signer, clock, handlers, prompts=phone.signin.prompts).on_update
-        made.intakes.append(
-            UpdateIntake(
-                bot,
-                react,
-                storage.bots,
-                clock,
-                observe_tap=made.timed.append,
-                count_refused_tap=made.refused.append,
-            )
-        )
+        made.intakes.append(phone.new_intake(observe_tap=made.timed.append, count_refused_tap=made.refused.append))
     return made
 
 

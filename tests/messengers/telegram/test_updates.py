@@ -15,8 +15,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LOSE_SECONDS
 from taproof.messengers.telegram import updates, webhook
 from taproof.messengers.telegram.bot_api import Bot, TelegramForbiddenError, TelegramNetworkError
-from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.updates import HandlingTimes, UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
 
 BOT_ID = int(TOKEN.partition(":")[0])
@@ -42,31 +41,29 @@ class Counting:
             raise self.failures.pop(0)
 
 
-def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
-    return unmeasured_intake(bot, handler, storage.bots, clock)
+def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock, **times: Any) -> UpdateIntake:
+    return unmeasured_intake(bot, handler, storage.bots, clock, times=HandlingTimes(bug_pauses=(0, 0), **times))
 
 
-async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_second_delivery_has_no_effect(phone: Phone, api: ScriptedApi) -> None:
     """An update that was done is acknowledged again and nothing else."""
     session_token = await phone.create_session()
     for update in [phone.message(f"/start {session_token}"), phone.tap(f"c:{session_token}")]:
-        assert await intake.handle(update) == "done"
+        assert await phone.handle(update) == "done"
         calls = len(api.calls)
-        assert await intake.handle(update) == "done"
-        assert await intake.handle(update, sole_since=START) == "done"
+        assert await phone.handle(update) == "done"
+        assert await phone.handle(update, sole_since=START) == "done"
         assert len(api.calls) == calls
 
 
-async def test_a_tap_is_timed_once_it_is_answered(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_tap_is_timed_once_it_is_answered(phone: Phone, bot: Bot) -> None:
     """The time runs from the receipt, over all attempts, until the reply is accepted.
 
     Other updates are not timed, nor are taps that cannot be answered.
     """
     seconds: list[float] = []
     handler = Counting(TelegramNetworkError("away"))
-    intake = unmeasured_intake(bot, handler, storage.bots, clock, observe_tap=seconds.append)
+    intake = unmeasured_intake(bot, handler, phone.storage.bots, phone.clock, observe_tap=seconds.append)
     received_at = asyncio.get_running_loop().time() - 7
     tap = phone.tap(f"c:{await phone.create_session()}")
     assert await intake.handle(tap, received_at=received_at) == "unanswered"
@@ -76,88 +73,78 @@ async def test_a_tap_is_timed_once_it_is_answered(
     assert await intake.handle(phone.message("/help")) == "done"
     (waited,) = seconds
     assert waited >= 7
-    monkeypatch.setattr(updates, "_BUG_PAUSES", (0, None))
     for failures in ([TelegramForbiddenError("blocked")], [ValueError()] * 2):
-        intake = unmeasured_intake(bot, Counting(*failures), storage.bots, clock, observe_tap=seconds.append)
+        intake = unmeasured_intake(
+            bot,
+            Counting(*failures),
+            phone.storage.bots,
+            phone.clock,
+            observe_tap=seconds.append,
+            times=HandlingTimes(bug_pauses=(0,)),
+        )
         assert await intake.handle(phone.tap(f"c:{await phone.create_session()}")) == "done"
     assert len(seconds) == 1
 
 
-async def test_second_delivery_to_another_process(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_second_delivery_to_another_process(phone: Phone, api: ScriptedApi) -> None:
     """A handled update is recorded in the store, so every process knows it."""
     update = phone.message("/help")
     for _ in range(2):
-        other = unmeasured_intake(
-            bot,
-            Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update,
-            storage.bots,
-            clock,
-        )
-        assert await other.handle(update) == "done"
+        assert await phone.new_intake().handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_update_in_progress_elsewhere_is_requested_again(
-    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_update_in_progress_elsewhere_is_requested_again(phone: Phone, api: ScriptedApi) -> None:
     """Another process's claim is respected for its lease, and taken over when that process is gone."""
     update = phone.message("/help")
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), 0)
-    clock.now += updates.LEASE - 1
-    assert await intake.handle(update) == "retry"
+    await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), 0)
+    phone.clock.now += updates.LEASE - 1
+    assert await phone.handle(update) == "retry"
     assert api.calls == []
-    clock.now += 1
-    assert await intake.handle(update) == "done"
+    phone.clock.now += 1
+    assert await phone.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_claims_of_the_previous_poller_are_taken_over_at_once(
-    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_claims_of_the_previous_poller_are_taken_over_at_once(phone: Phone, api: ScriptedApi) -> None:
     """After a crash the next poller need not wait for the claims of the one before to lapse."""
     update = phone.message("/help")
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock())
-    clock.now += SECOND
-    assert await intake.handle(update, sole_since=clock()) == "done"
+    await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), phone.clock())
+    phone.clock.now += SECOND
+    assert await phone.handle(update, sole_since=phone.clock()) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_two_pollers_for_a_moment(
-    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_two_pollers_for_a_moment(phone: Phone, api: ScriptedApi) -> None:
     """A poller that was replaced without knowing it does not take over the later claims of its successor."""
     update = phone.message("/help")
-    since = clock()
-    clock.now += SECOND
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock())
-    clock.now += SECOND
-    assert await intake.handle(update, sole_since=since) == "retry"
+    since = phone.clock()
+    phone.clock.now += SECOND
+    await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), phone.clock())
+    phone.clock.now += SECOND
+    assert await phone.handle(update, sole_since=since) == "retry"
     assert api.calls == []
-    clock.now += updates.LEASE
-    assert await intake.handle(update, sole_since=since) == "done"
+    phone.clock.now += updates.LEASE
+    assert await phone.handle(update, sole_since=since) == "done"
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_own_claim_is_resumed_at_once(
-    phone: Phone, intake: UpdateIntake, clock: HandClock, api: ScriptedApi
-) -> None:
+async def test_own_claim_is_resumed_at_once(phone: Phone, api: ScriptedApi) -> None:
     """When the reply could not be sent, the only poller tries again without waiting for its own claim to lapse."""
     update = phone.message("/help")
-    since = clock()
-    clock.now += SECOND
+    since = phone.clock()
+    phone.clock.now += SECOND
     api.fail("sendMessage", Fault(500, "Internal Server Error"))
-    assert await intake.handle(update, sole_since=since) == "unanswered"
-    assert await intake.handle(update, sole_since=since) == "done"
+    assert await phone.handle(update, sole_since=since) == "unanswered"
+    assert await phone.handle(update, sole_since=since) == "done"
     assert len(api.of("sendMessage")) == 2
 
 
-async def test_same_update_twice_at_once(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
+async def test_same_update_twice_at_once(phone: Phone, bot: Bot) -> None:
     """Of two concurrent deliveries, one is handled and the other must be delivered again."""
     handler = Counting()
     handler.may_end.clear()
-    intake = intake_with(handler, bot, storage, clock)
+    intake = intake_with(handler, bot, phone.storage, phone.clock)
     update = phone.message("hello")
     first = asyncio.create_task(intake.handle(update, sole_since=START))
     await handler.begun.wait()
@@ -167,15 +154,15 @@ async def test_same_update_twice_at_once(phone: Phone, bot: Bot, storage: Sqlite
     assert handler.calls == 1
 
 
-async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_decision_survives_a_lost_reply(phone: Phone, api: ScriptedApi) -> None:
     """The Bot API fails after the decision is committed: the update comes again and the user is shown the decision."""
     session_token = await phone.create_session()
-    await intake.handle(phone.message(f"/start {session_token}"))
+    await phone.handle(phone.message(f"/start {session_token}"))
     tap = phone.tap(f"c:{session_token}")
     api.fail("editMessageText", Fault(502, raw="<html>Bad Gateway</html>"))
-    assert await intake.handle(tap, sole_since=START) == "unanswered"
+    assert await phone.handle(tap, sole_since=START) == "unanswered"
     assert (await phone.session(session_token)).status == "confirmed"
-    assert await intake.handle(tap, sole_since=START) == "done"
+    assert await phone.handle(tap, sole_since=START) == "done"
     first, second = api.of("editMessageText")
     assert first == second
     assert len(api.of("answerCallbackQuery")) == 1
@@ -191,29 +178,27 @@ async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake
         Fault(200, raw=""),
     ],
 )
-async def test_trouble_with_the_bot_api_loses_nothing(
-    fault: Fault, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_trouble_with_the_bot_api_loses_nothing(fault: Fault, phone: Phone, api: ScriptedApi) -> None:
     """With any failure of the Bot API, the update is not finished before its reply was sent."""
     api.fail("sendMessage", Fault(fault.status, fault.description, raw=fault.raw))
     update = phone.message("/help")
-    assert await intake.handle(update, sole_since=START) == "unanswered"
-    assert await intake.handle(update, sole_since=START) == "done"
+    assert await phone.handle(update, sole_since=START) == "unanswered"
+    assert await phone.handle(update, sole_since=START) == "done"
     assert len(api.of("sendMessage")) == 2
 
 
 @pytest.mark.parametrize(("part", "method"), [("bots", "claim_update"), ("sessions", "open_session")])
 async def test_store_that_is_away_loses_nothing(
-    part: str, method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+    part: str, method: str, phone: Phone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store cannot be reached, updates come again."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     with monkeypatch.context() as away:
         away.setattr(getattr(phone.storage, part), method, unavailable)
-        assert await intake.handle(update, sole_since=START) == "retry"
-        assert api.calls == []
-    assert await intake.handle(update, sole_since=START) == "done"
+        assert await phone.handle(update, sole_since=START) == "retry"
+        assert phone.api.calls == []
+    assert await phone.handle(update, sole_since=START) == "done"
     assert (await phone.session(session_token)).opener_id == "11"
 
 
@@ -221,48 +206,38 @@ async def unavailable(*_: Any) -> None:
     raise StoreUnavailable
 
 
-async def test_store_that_goes_away_at_the_end_repeats_no_answer(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_store_that_goes_away_at_the_end_repeats_no_answer(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update that was answered but not recorded as finished is only recorded when it comes again."""
     update = phone.message("/help")
     with monkeypatch.context() as away:
         away.setattr(phone.storage.bots, "finish_update", unavailable)
-        assert await intake.handle(update) == "retry"
-    assert await intake.handle(update) == "done"
-    assert len(api.of("sendMessage")) == 1
+        assert await phone.handle(update) == "retry"
+    assert await phone.handle(update) == "done"
+    assert len(phone.api.of("sendMessage")) == 1
     assert await phone.storage.bots.claim_update(BOT_ID, update["update_id"], 0, 2**60) == "done"
 
 
-async def test_poison_update_is_given_up(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_poison_update_is_given_up(phone: Phone, bot: Bot) -> None:
     """An update that meets a bug is tried three times, logged without the error's text, and then finished."""
-    monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
     handler = Counting(*[RuntimeError("a secret in an error's text")] * 3)
-    intake = intake_with(handler, bot, storage, clock)
+    intake = intake_with(handler, bot, phone.storage, phone.clock)
     with capture_logs() as logs:
         assert await intake.handle(phone.message("poison")) == "done"
     assert handler.calls == 3
     assert [entry["event"] for entry in logs] == ["bot_update_failed"] * 3 + ["bot_update_given_up"]
     assert logs[0]["error"] == "RuntimeError"
-    assert logs[0]["where"][-1].startswith("test_updates.py:")
+    assert "test_updates.py" in logs[0]["stack"]
     assert "secret" not in str(logs)
 
 
-async def test_passing_bug_is_survived(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_passing_bug_is_survived(phone: Phone, bot: Bot) -> None:
     """A handler that fails once and then works has handled the update."""
-    monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
     handler = Counting(RuntimeError())
-    assert await intake_with(handler, bot, storage, clock).handle(phone.message("hello")) == "done"
+    assert await intake_with(handler, bot, phone.storage, phone.clock).handle(phone.message("hello")) == "done"
     assert handler.calls == 2
 
 
-async def test_bug_of_the_store_does_not_stop_the_bot(
-    phone: Phone, intake: UpdateIntake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bug_of_the_store_does_not_stop_the_bot(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error makes the update come again, and `handle` never raises."""
 
     async def broken(*_: Any) -> None:
@@ -270,22 +245,19 @@ async def test_bug_of_the_store_does_not_stop_the_bot(
 
     monkeypatch.setattr(phone.storage.bots, "claim_update", broken)
     with capture_logs() as logs:
-        assert await intake.handle(phone.message("hello")) == "retry"
+        assert await phone.handle(phone.message("hello")) == "retry"
     assert "secret" not in str(logs)
 
 
-async def test_handling_has_a_limit_where_the_messenger_waits_for_it(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_handling_has_a_limit_where_the_messenger_waits_for_it(phone: Phone, bot: Bot) -> None:
     """Slow handling of an update from a webhook is broken off, and another process can claim the update at once."""
-    monkeypatch.setattr(updates, "HANDLING_SECONDS", 0.05)
     handler = Counting()
     handler.may_end.clear()
-    intake = intake_with(handler, bot, storage, clock)
+    intake = intake_with(handler, bot, phone.storage, phone.clock, handling=0.05)
     update = phone.message("slow")
     async with asyncio.timeout(60):
         assert await intake.handle(update) == "retry"
-    assert await intake_with(Counting(), bot, storage, clock).handle(update) == "done"
+    assert await intake_with(Counting(), bot, phone.storage, phone.clock).handle(update) == "done"
 
 
 # ---- claims are leases
@@ -294,7 +266,7 @@ async def test_handling_has_a_limit_where_the_messenger_waits_for_it(
 async def claimed_at(storage: SqliteStorage, update: dict[str, Any]) -> int:
     """Return the time of the claim that the store has."""
     statement = "SELECT claimed_at FROM bot_updates WHERE update_id = $1"
-    ((found,),) = await storage.bots._database.read(statement, update["update_id"])
+    ((found,),) = await storage.database.read(statement, update["update_id"])
     return int(found)
 
 
@@ -309,20 +281,19 @@ class Nodes:
     replies_elsewhere: Counting
 
 
-Begin = Callable[[], Awaitable[Nodes]]
+Begin = Callable[..., Awaitable[Nodes]]
 
 
 @pytest.fixture
-def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> Begin:
+def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> Begin:
     """Renewals follow the loop's clock, so they are fast here. The claims follow the clock that the test sets."""
-    monkeypatch.setattr(updates, "RENEW_SECONDS", 0.01)
-    monkeypatch.setattr(updates, "LOSE_SECONDS", 60.0)
 
-    async def begin() -> Nodes:
+    async def begin(lose: float = 60.0) -> Nodes:
         working, elsewhere = Counting(), Counting()
         working.may_end.clear()
         update = phone.message("slow")
-        handling = asyncio.create_task(intake_with(working, bot, storage, clock).handle(update))
+        intake = intake_with(working, bot, storage, clock, renew=0.01, lose=lose)
+        handling = asyncio.create_task(intake.handle(update))
         await working.begun.wait()
         return Nodes(working, handling, update, intake_with(elsewhere, bot, storage, clock), elsewhere)
 
@@ -373,12 +344,11 @@ async def test_a_process_that_is_cut_off_breaks_off_before_the_claim_ends(
     renew: Callable[..., Any], begin: Begin, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without renewals it stops by itself. Another process waits until the claim has ended, and then handles it."""
-    monkeypatch.setattr(updates, "LOSE_SECONDS", 0.05)
     answers: Iterator[Callable[..., Any]] = iter([storage.bots.claim_update])
     with monkeypatch.context() as away:
         away.setattr(storage.bots, "claim_update", lambda *values: next(answers, renew)(*values))  # noqa: PLW0108
         away.setattr(storage.bots, "release_update", unavailable)
-        nodes = await begin()
+        nodes = await begin(lose=0.05)
         async with asyncio.timeout(60):
             assert await nodes.handling == "retry"
     clock.now += updates.LEASE - 1
@@ -409,7 +379,7 @@ async def test_malformed_update_is_done(update: dict[str, Any], intake: UpdateIn
     assert api.calls == []
 
 
-async def test_endless_nesting_is_done(phone: Phone, intake: UpdateIntake) -> None:
+async def test_endless_nesting_is_done(phone: Phone) -> None:
     """An update that is nested without end does no harm."""
     update = phone.message("hello")
     innermost = update["message"]
@@ -417,4 +387,4 @@ async def test_endless_nesting_is_done(phone: Phone, intake: UpdateIntake) -> No
         reply = {"message_id": 1, "date": 1, "chat": {"id": 11, "type": "private"}}
         innermost["reply_to_message"] = reply
         innermost = reply
-    assert await intake.handle(update) == "done"
+    assert await phone.handle(update) == "done"

@@ -10,7 +10,6 @@ from tests.messengers.telegram.conftest import (
     PROJECT_ID,
     WHEN,
     Fault,
-    HandClock,
     Phone,
     ScriptedApi,
     add_project,
@@ -23,22 +22,20 @@ from taproof.core.identifiers import session_key
 from taproof.core.projects import NamedProject
 from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.signed_buttons import TAG_LENGTH
-from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control_replies import read_key, sessions_reply, write_key
+from taproof.messengers.telegram.user_control_replies import read_key, reported_reply, sessions_reply, write_key
 from taproof.messengers.texts.catalog import LANGUAGES
+from taproof.service.sessions.seen import SeenSession
 from taproof.service.user_control import SHOWN, RecentSignIn
-from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
 CONTROL = EN.control
 OTHER_ID = "proj_0000000000000000000002"
-NO_SUCH_ID = "proj_0000000000000000000009"
 UNBLOCK = {"text": CONTROL.unblock_button, "callback_data": f"u:{PROJECT_ID}"}
 
 
-async def confirmed(phone: Phone, intake: UpdateIntake, user_id: int = 11) -> str:
-    session_token = await opened(phone, intake, user_id)
-    await intake.handle(phone.tap(f"c:{session_token}", user_id))
+async def confirmed(phone: Phone, user_id: int = 11) -> str:
+    session_token = await opened(phone, user_id)
+    await phone.handle(phone.tap(f"c:{session_token}", user_id))
     assert (await phone.session(session_token)).status == "confirmed"
     return session_token
 
@@ -64,80 +61,63 @@ async def reported_count(phone: Phone) -> int:
 # ---- "This wasn't me" on a prompt
 
 
-async def test_report_on_a_prompt_cancels_blocks_and_counts(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
-    """One tap signs nobody in, blocks the project, adds to its developer's count, and offers Unblock."""
-    session_token = await opened(phone, intake)
-    assert await intake.handle(phone.tap(f"r:{session_token}")) == "done"
-    session = await phone.session(session_token)
-    assert (session.status, session.identity) == ("cancelled", None)
-    assert session.reported_at is not None
-    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
-    assert await reported_count(phone) == 1
-    [edit] = api.of("editMessageText")
-    assert edit["text"] == CONTROL.reported.format(project=ACME, unblock=CONTROL.unblock_button)
-    assert buttons_of(edit) == [UNBLOCK]
-    assert api.of("answerCallbackQuery")[-1]["text"] == CONTROL.reported_notice
+async def test_report_on_a_prompt_cancels_blocks_and_counts(phone: Phone, api: ScriptedApi) -> None:
+    """A tap signs nobody in, blocks the project, and offers Unblock. Its developer counts it once, also if repeated."""
+    session_token = await opened(phone)
+    for taps in range(1, 4):
+        assert await phone.handle(phone.tap(f"r:{session_token}")) == "done"
+        session = await phone.session(session_token)
+        assert (session.status, session.identity) == ("cancelled", None)
+        assert session.reported_at is not None
+        assert await phone.storage.users.is_blocked("11", PROJECT_ID)
+        assert await reported_count(phone) == 1
+        assert len(api.of("editMessageText")) == taps
+        edit = api.of("editMessageText")[-1]
+        assert edit["text"] == CONTROL.reported.format(project=ACME, unblock=CONTROL.unblock_button)
+        assert buttons_of(edit) == [UNBLOCK]
+        assert api.of("answerCallbackQuery")[-1]["text"] == CONTROL.reported_notice
 
 
-async def test_the_same_report_again_counts_once(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A second tap, or the same update once more, changes nothing and says the same."""
-    session_token = await opened(phone, intake)
-    for _ in range(3):
-        await intake.handle(phone.tap(f"r:{session_token}"))
-    assert await reported_count(phone) == 1
-    assert len({edit["text"] for edit in api.of("editMessageText")}) == 1
-
-
-async def test_outcome_of_a_report_reaches_the_user_without_the_prompt(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_outcome_of_a_report_reaches_the_user_without_the_prompt(phone: Phone, api: ScriptedApi) -> None:
     """If the prompt was deleted, the answer with its Unblock button is a separate message."""
-    session_token = await opened(phone, intake)
+    session_token = await opened(phone)
     api.fail("editMessageText", Fault(400, "Bad Request: message to edit not found"))
-    await intake.handle(phone.tap(f"r:{session_token}"))
+    await phone.handle(phone.tap(f"r:{session_token}"))
     assert buttons_of(api.of("sendMessage")[-1]) == [UNBLOCK]
 
 
-async def test_link_of_a_blocked_project_is_explained_and_can_be_unblocked(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_link_of_a_blocked_project_is_explained_and_can_be_unblocked(phone: Phone, api: ScriptedApi) -> None:
     """Blocked, no link of the project makes a prompt; unblocked, the next one does. A reported one stays cancelled."""
-    first = await opened(phone, intake)
-    await intake.handle(phone.tap(f"r:{first}"))
-    second = await opened(phone, intake)
+    first = await opened(phone)
+    await phone.handle(phone.tap(f"r:{first}"))
+    second = await opened(phone)
     shown = api.of("sendMessage")[-1]
     assert shown["text"] == CONTROL.blocked_link.format(project=ACME, unblock=CONTROL.unblock_button)
     assert buttons_of(shown) == [UNBLOCK]
     assert (await phone.session(second)).opener_id is None
-    await intake.handle(phone.tap(f"u:{PROJECT_ID}"))
+    await phone.handle(phone.tap(f"u:{PROJECT_ID}"))
     assert api.of("editMessageText")[-1]["text"] == CONTROL.unblocked.format(project=ACME)
     assert "reply_markup" not in api.of("editMessageText")[-1]
-    await intake.handle(phone.message(f"/start {second}"))
+    await phone.handle(phone.message(f"/start {second}"))
     assert (await phone.session(second)).opener_id == "11"
     assert (await phone.session(first)).status == "cancelled"
 
 
-async def test_confirm_of_a_blocked_project_decides_nothing(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_confirm_of_a_blocked_project_decides_nothing(phone: Phone, api: ScriptedApi) -> None:
     """Of two prompts of one project the report on one also keeps the other from being confirmed."""
-    one, two = await opened(phone, intake), await opened(phone, intake)
-    await intake.handle(phone.tap(f"r:{one}"))
-    await intake.handle(phone.tap(f"c:{two}"))
+    one, two = await opened(phone), await opened(phone)
+    await phone.handle(phone.tap(f"r:{one}"))
+    await phone.handle(phone.tap(f"c:{two}"))
     assert (await phone.session(two)).status == "pending"
     shown = api.of("editMessageText")[-1]
     assert shown["text"] == CONTROL.blocked_link.format(project=ACME, unblock=CONTROL.unblock_button)
 
 
-async def test_report_of_an_expired_prompt_blocks_without_a_count(
-    phone: Phone, intake: UpdateIntake, clock: HandClock
-) -> None:
+async def test_report_of_an_expired_prompt_blocks_without_a_count(phone: Phone) -> None:
     """A user who sees a stranger's request an hour later can still report it and block the project."""
-    session_token = await opened(phone, intake)
-    clock.now += 60 * MINUTE
-    await intake.handle(phone.tap(f"r:{session_token}"))
+    session_token = await opened(phone)
+    phone.clock.now += 60 * MINUTE
+    await phone.handle(phone.tap(f"r:{session_token}"))
     assert await phone.storage.users.is_blocked("11", PROJECT_ID)
     assert await reported_count(phone) == 0
 
@@ -145,19 +125,17 @@ async def test_report_of_an_expired_prompt_blocks_without_a_count(
 # ---- /sessions
 
 
-async def test_sessions_lists_the_latest_with_a_button_each(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, storage: SqliteStorage, clock: HandClock
-) -> None:
+async def test_sessions_lists_the_latest_with_a_button_each(phone: Phone, api: ScriptedApi) -> None:
     """The list shows only the user's own confirmed sign-ins, newest first, with names and times and no token."""
-    await add_project(storage, clock(), "Blog", OTHER_ID)
-    first = await confirmed(phone, intake)
-    await confirmed(phone, intake, 22)
-    clock.now += MINUTE
+    await add_project(phone.storage, phone.clock(), "Blog", OTHER_ID)
+    first = await confirmed(phone)
+    await confirmed(phone, 22)
+    phone.clock.now += MINUTE
     second = (await phone.signin.create_session(OTHER_ID, public=True)).session_token
-    await intake.handle(phone.message(f"/start {second}"))
-    await intake.handle(phone.tap(f"c:{second}"))
-    await opened(phone, intake)
-    await intake.handle(phone.message("/sessions"))
+    await phone.handle(phone.message(f"/start {second}"))
+    await phone.handle(phone.tap(f"c:{second}"))
+    await opened(phone)
+    await phone.handle(phone.message("/sessions"))
     shown = api.of("sendMessage")[-1]
     assert shown["text"] == (
         f"{CONTROL.sessions.format(not_me=CONTROL.not_me_button)}\n\n"
@@ -172,22 +150,18 @@ async def test_sessions_lists_the_latest_with_a_button_each(
     assert all(len(button["callback_data"].encode()) <= 64 - TAG_LENGTH for button in buttons_of(shown))
 
 
-async def test_sessions_of_a_user_without_any(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
-) -> None:
+async def test_sessions_of_a_user_without_any(phone: Phone, api: ScriptedApi) -> None:
     """Without a sign-in in 30 days the answer says so."""
-    await confirmed(phone, intake)
-    clock.now += 31 * DAY
-    await intake.handle(phone.message("/sessions"))
+    await confirmed(phone)
+    phone.clock.now += 31 * DAY
+    await phone.handle(phone.message("/sessions"))
     assert api.of("sendMessage")[-1]["text"] == CONTROL.no_sessions
 
 
-async def test_report_of_an_unused_sign_in_prevents_its_use(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_report_of_an_unused_sign_in_prevents_its_use(phone: Phone, api: ScriptedApi) -> None:
     """The proof is never given out, and the answer says that nobody was signed in."""
-    session_token = await confirmed(phone, intake)
-    await intake.handle(phone.tap(report_of(session_token)))
+    session_token = await confirmed(phone)
+    await phone.handle(phone.tap(report_of(session_token)))
     assert (await phone.signin.verify_session(PROJECT_ID, session_token, public=True)).status == "used"
     assert api.of("editMessageText")[-1]["text"] == CONTROL.reported.format(
         project=ACME, unblock=CONTROL.unblock_button
@@ -195,28 +169,29 @@ async def test_report_of_an_unused_sign_in_prevents_its_use(
     assert await reported_count(phone) == 1
 
 
-async def test_report_of_a_sign_in_that_was_used_says_so(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
-) -> None:
+async def test_report_of_a_sign_in_that_was_used_says_so(phone: Phone, api: ScriptedApi) -> None:
     """A report of a used sign-in says that somebody may be signed in; the list then marks it, without a button."""
-    session_token = await confirmed(phone, intake)
-    assert await phone.storage.sessions.consume_session((await phone.session(session_token)).key, clock()) is not None
-    await intake.handle(phone.tap(report_of(session_token)))
+    session_token = await confirmed(phone)
+    assert (
+        await phone.storage.sessions.consume_session((await phone.session(session_token)).key, phone.clock())
+        is not None
+    )
+    await phone.handle(phone.tap(report_of(session_token)))
     shown = api.of("editMessageText")[-1]
     assert shown["text"] == CONTROL.reported_used.format(project=ACME, unblock=CONTROL.unblock_button)
     assert buttons_of(shown) == [UNBLOCK]
     assert await phone.storage.users.is_blocked("11", PROJECT_ID)
-    await intake.handle(phone.message("/sessions"))
+    await phone.handle(phone.message("/sessions"))
     assert api.of("sendMessage")[-1]["text"].endswith(f"1. {ACME}\n{WHEN}\n{CONTROL.already_reported}")
     assert buttons_of(api.of("sendMessage")[-1]) == []
 
 
-async def test_other_peoples_sign_ins_cannot_be_reported(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_other_peoples_sign_ins_cannot_be_reported(phone: Phone, api: ScriptedApi) -> None:
     """Another user with the button's data or the token cannot change the session or learn about it."""
-    waiting, past = await opened(phone, intake), await confirmed(phone, intake)
+    waiting, past = await opened(phone), await confirmed(phone)
     for data in (f"r:{waiting}", f"r:{past}", report_of(past), report_of(waiting)):
         edits = len(api.of("editMessageText"))
-        await intake.handle(phone.tap(data, 22))
+        await phone.handle(phone.tap(data, 22))
         assert await reported_count(phone) == 0
         assert not await phone.storage.users.is_blocked("22", PROJECT_ID)
         assert "Acme" not in str(api.of("answerCallbackQuery")[-1]) + str(api.of("editMessageText")[edits:])
@@ -224,60 +199,66 @@ async def test_other_peoples_sign_ins_cannot_be_reported(phone: Phone, intake: U
     assert (await phone.session(past)).status == "confirmed"
 
 
-async def test_own_waiting_session_is_no_past_sign_in(phone: Phone, intake: UpdateIntake) -> None:
+async def test_own_waiting_session_is_no_past_sign_in(phone: Phone) -> None:
     """The button of the list, forged for a session that waits, does nothing: only its prompt's buttons decide it."""
-    session_token = await opened(phone, intake)
-    await intake.handle(phone.tap(report_of(session_token)))
+    session_token = await opened(phone)
+    await phone.handle(phone.tap(report_of(session_token)))
     assert (await phone.session(session_token)).status == "pending"
     assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_report_of_a_developers_own_sign_in_says_what_it_ended(language: str) -> None:
+    """Nobody is still signed in to the service then; the button ends the block of its project."""
+    texts = LANGUAGES[language].control
+    seen = SeenSession("reported", "Acme & Söhne <shop>", project_id=PROJECT_ID, signed_out=True)
+    shown = reported_reply(texts, seen)
+    assert shown.text == texts.reported_developer.format(project=ACME, unblock=texts.unblock_button)
+    assert shown.buttons is not None
+    [[button]] = shown.buttons.inline_keyboard
+    assert (button.text, button.callback_data) == (texts.unblock_button, f"u:{PROJECT_ID}")
 
 
 # ---- /block and /unblock
 
 
-async def test_block_and_unblock(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_block_and_unblock(phone: Phone, api: ScriptedApi) -> None:
     """/block offers what the user signed in to and has not blocked; /unblock what they have."""
-    await confirmed(phone, intake)
-    await confirmed(phone, intake)
-    await intake.handle(phone.message("/block"))
+    await confirmed(phone)
+    await confirmed(phone)
+    await phone.handle(phone.message("/block"))
     offer = api.of("sendMessage")[-1]
     assert offer["text"] == CONTROL.block
     assert buttons_of(offer) == [{"text": "\u2068Acme & Söhne <shop>\u2069", "callback_data": f"b:{PROJECT_ID}"}]
-    await intake.handle(phone.tap(f"b:{PROJECT_ID}"))
+    await phone.handle(phone.tap(f"b:{PROJECT_ID}"))
     assert api.of("editMessageText")[-1]["text"] == CONTROL.blocked.format(project=ACME)
     assert buttons_of(api.of("editMessageText")[-1]) == [UNBLOCK]
     assert await phone.storage.users.is_blocked("11", PROJECT_ID)
-    await intake.handle(phone.message("/block"))
+    await phone.handle(phone.message("/block"))
     nothing = CONTROL.nothing_to_block.format(not_me=CONTROL.not_me_button)
     assert api.of("sendMessage")[-1]["text"] == nothing
-    await intake.handle(phone.message("/unblock"))
+    await phone.handle(phone.message("/unblock"))
     assert api.of("sendMessage")[-1]["text"] == CONTROL.unblock
     assert [button["callback_data"] for button in buttons_of(api.of("sendMessage")[-1])] == [f"u:{PROJECT_ID}"]
-    await intake.handle(phone.tap(f"u:{PROJECT_ID}"))
+    await phone.handle(phone.tap(f"u:{PROJECT_ID}"))
     assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
-    await intake.handle(phone.message("/unblock"))
+    await phone.handle(phone.message("/unblock"))
     assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_unblock
 
 
-async def test_block_of_a_user_without_sign_ins(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A user without sign-ins gets a message that names the alternatives."""
-    await intake.handle(phone.message("/block"))
-    assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_block.format(not_me=CONTROL.not_me_button)
-
-
-async def test_blocks_are_each_users_own(phone: Phone, intake: UpdateIntake) -> None:
+async def test_blocks_are_each_users_own(phone: Phone) -> None:
     """A user's taps change their own blocks only."""
-    await intake.handle(phone.tap(f"b:{PROJECT_ID}", 11))
+    await phone.handle(phone.tap(f"b:{PROJECT_ID}", 11))
     assert not await phone.storage.users.is_blocked("22", PROJECT_ID)
-    await intake.handle(phone.tap(f"u:{PROJECT_ID}", 22))
+    await phone.handle(phone.tap(f"u:{PROJECT_ID}", 22))
     assert await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
-async def test_project_that_is_gone(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:
+async def test_project_that_is_gone(phone: Phone, api: ScriptedApi) -> None:
     """A button of a deleted project says that there is nothing to change any more."""
     await phone.storage.projects.delete_project("dev_1", PROJECT_ID)
     for act in "bu":
-        await intake.handle(phone.tap(f"{act}:{PROJECT_ID}"))
+        await phone.handle(phone.tap(f"{act}:{PROJECT_ID}"))
         assert api.of("editMessageText")[-1]["text"] == CONTROL.gone
         assert "reply_markup" not in api.of("editMessageText")[-1]
     assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
@@ -289,6 +270,12 @@ async def test_project_that_is_gone(phone: Phone, intake: UpdateIntake, api: Scr
 @pytest.mark.parametrize(
     "data",
     [
+        "",
+        "cc",
+        "c:",
+        "c:{token}x",
+        "z:{token}",
+        "{token}",
         "r:",
         "r:short",
         "r:{token}x",
@@ -306,13 +293,11 @@ async def test_project_that_is_gone(phone: Phone, intake: UpdateIntake, api: Scr
         "rz:{token}",
     ],
 )
-async def test_malformed_data_is_answered_and_changes_nothing(
-    data: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_malformed_data_is_answered_and_changes_nothing(data: str, phone: Phone, api: ScriptedApi) -> None:
     """A modified client can send any callback data."""
-    session_token = await opened(phone, intake)
+    session_token = await opened(phone)
     written = report_of(session_token).rpartition(":")[2]
-    await intake.handle(phone.tap(data.format(token=session_token, hash=written, project=PROJECT_ID)))
+    await phone.handle(phone.tap(data.format(token=session_token, hash=written, project=PROJECT_ID)))
     assert [answer["text"] for answer in api.of("answerCallbackQuery")] == [EN.unknown]
     assert api.of("editMessageText") == []
     assert (await phone.session(session_token)).status == "pending"
@@ -320,43 +305,39 @@ async def test_malformed_data_is_answered_and_changes_nothing(
 
 
 @pytest.mark.parametrize("chat", [{"id": -1001, "type": "supergroup", "title": "G"}, {"id": 33, "type": "private"}])
-async def test_nothing_of_this_is_done_outside_the_own_private_chat(
-    chat: dict[str, Any], phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_nothing_of_this_is_done_outside_the_own_private_chat(chat: dict[str, Any], phone: Phone) -> None:
     """In a group everybody would read where a user signs in; a tap from elsewhere is not this user's doing."""
-    waiting, past = await opened(phone, intake), await confirmed(phone, intake)
-    api.calls.clear()
+    waiting, past = await opened(phone), await confirmed(phone)
+    phone.api.calls.clear()
     for command in ("/sessions", "/block", "/unblock"):
-        await intake.handle(phone.message(command, chat=chat))
-    assert "Acme" not in str(api.calls)
+        await phone.handle(phone.message(command, chat=chat))
+    assert "Acme" not in str(phone.api.calls)
     prompt = {"message_id": 501, "chat": chat, "date": 1795214643, "text": "?"}
     for data in (f"r:{waiting}", report_of(past), f"b:{PROJECT_ID}"):
-        await intake.handle(phone.tap(data, message=prompt))
+        await phone.handle(phone.tap(data, message=prompt))
     assert await reported_count(phone) == 0
     assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
-async def test_forwarded_command_shows_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_forwarded_command_shows_nothing(phone: Phone, api: ScriptedApi) -> None:
     """Text that somebody else wrote is not a command of the user."""
-    await confirmed(phone, intake)
+    await confirmed(phone)
     origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
-    await intake.handle(phone.message("/sessions", forward_origin=origin))
+    await phone.handle(phone.message("/sessions", forward_origin=origin))
     assert "Acme" not in api.of("sendMessage")[-1]["text"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_everything_is_in_the_users_language(
-    language: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi
-) -> None:
+async def test_everything_is_in_the_users_language(language: str, phone: Phone, api: ScriptedApi) -> None:
     """`language_code` chooses these texts too, the labels included."""
     texts = LANGUAGES[language].control
     user = {"from": phone.user(language_code=language)}
-    session_token = await confirmed(phone, intake)
-    await intake.handle(phone.message("/sessions", **user))
+    session_token = await confirmed(phone)
+    await phone.handle(phone.message("/sessions", **user))
     assert buttons_of(api.of("sendMessage")[-1])[0]["text"] == f"1. {texts.not_me_button}"
-    await intake.handle(phone.tap(report_of(session_token), **user))
+    await phone.handle(phone.tap(report_of(session_token), **user))
     assert buttons_of(api.of("editMessageText")[-1])[0]["text"] == texts.unblock_button
-    await intake.handle(phone.message("/unblock", **user))
+    await phone.handle(phone.message("/unblock", **user))
     assert api.of("sendMessage")[-1]["text"] == texts.unblock
 
 
@@ -376,31 +357,29 @@ def test_key_in_a_button_comes_back(day: int) -> None:
     assert read_key(write_key(key)) == key
 
 
-async def test_nothing_personal_is_logged(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_nothing_personal_is_logged(phone: Phone, api: ScriptedApi) -> None:
     """No token, name or user id reaches the log."""
     with capture_logs() as logs:
-        waiting, past = await opened(phone, intake, 4242424242), await confirmed(phone, intake, 4242424242)
+        waiting, past = await opened(phone, 4242424242), await confirmed(phone, 4242424242)
         for data in (f"r:{waiting}", report_of(past), f"b:{PROJECT_ID}"):
-            await intake.handle(phone.tap(data, 4242424242))
-        await intake.handle(phone.message("/sessions", 4242424242))
+            await phone.handle(phone.tap(data, 4242424242))
+        await phone.handle(phone.message("/sessions", 4242424242))
     assert [entry["event"] for entry in logs].count("sign_in_reported") == 2
     for secret in (waiting, past, "Ada", "Acme", "4242424242", report_of(past)):
         assert secret not in str(logs)
 
 
-async def test_hostile_project_names_are_only_text(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, storage: SqliteStorage, clock: HandClock
-) -> None:
+async def test_hostile_project_names_are_only_text(phone: Phone, api: ScriptedApi) -> None:
     """In the list, in every answer and in labels a name is text that cannot turn around what stands beside it."""
-    await add_project(storage, clock(), "</code><b>Bank</b>\u202e", OTHER_ID)
+    await add_project(phone.storage, phone.clock(), "</code><b>Bank</b>\u202e", OTHER_ID)
     session_token = (await phone.signin.create_session(OTHER_ID, public=True)).session_token
-    await intake.handle(phone.message(f"/start {session_token}"))
-    await intake.handle(phone.tap(f"c:{session_token}"))
+    await phone.handle(phone.message(f"/start {session_token}"))
+    await phone.handle(phone.tap(f"c:{session_token}"))
     for command in ("/sessions", "/block"):
-        await intake.handle(phone.message(command))
+        await phone.handle(phone.message(command))
     for data in (f"b:{OTHER_ID}", f"u:{OTHER_ID}", report_of(session_token)):
-        await intake.handle(phone.tap(data))
-    await intake.handle(phone.message("/unblock"))
+        await phone.handle(phone.tap(data))
+    await phone.handle(phone.message("/unblock"))
     listed, block, unblock = api.of("sendMessage")[-3:]
     for text in [listed["text"], *(edit["text"] for edit in api.of("editMessageText")[-3:])]:
         assert "<code>\u2068&lt;/code&gt;&lt;b&gt;Bank&lt;/b&gt;\u2069</code>" in text

@@ -89,7 +89,8 @@ async def test_a_phone_number_is_told_only_if_there_is_one(world: World, browser
     assert (
         '<div id="who-phone"><dt>Phone number</dt><dd><bdi>+12025550101</bdi>' in (await browser.get("/demo/shop")).text
     )
-    assert (await browser.post("/demo/session", json={"proof": world.proof(1)})).json() == ADA | LEADS_ON
+    answer = await browser.post("/demo/session", json={"proof": world.proof(1, username="")})
+    assert answer.json() == ADA | LEADS_ON | {"messenger_username": None}
     assert '<div id="who-phone" hidden>' in (await browser.get("/demo/shop")).text
 
 
@@ -98,12 +99,6 @@ async def test_over_https_the_cookie_stays_on_https(world: World) -> None:
     async with world.client("https") as browser:
         answer = await browser.post("/demo/session", json={"proof": world.proof()})
     assert "secure" in answer.headers["set-cookie"].lower()
-
-
-async def test_no_username_is_null(world: World, browser: httpx.AsyncClient) -> None:
-    """The proof's "" becomes null, as in the verify answer."""
-    answer = await browser.post("/demo/session", json={"proof": world.proof(username="")})
-    assert answer.json()["messenger_username"] is None
 
 
 async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -> None:
@@ -119,7 +114,7 @@ async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -
     world.now += 300_000
     assert (await browser.post("/demo/session", json={"proof": proof})).status_code == 400
     await browser.post("/demo/session", json={"proof": world.proof(1)})
-    assert list(world.demo._used) == ["token-1"]
+    assert list(world.demo.used) == ["token-1"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +135,7 @@ async def test_a_bad_proof_signs_nobody_in(
     assert answer.status_code == 400
     assert list(answer.json()) == ["error"]
     assert told in answer.json()["error"]
-    assert not world.demo._signed_in
+    assert not world.demo.signed_in
 
 
 async def test_the_secret_is_read_at_each_sign_in(world: World, browser: httpx.AsyncClient) -> None:
@@ -168,8 +163,8 @@ async def test_a_sign_in_gets_a_new_cookie(world: World, browser: httpx.AsyncCli
     first = browser.cookies.get("taproof_demo", path="/demo")
     assert first != "planted"
     await browser.post("/demo/session", json={"proof": world.proof(1)})
-    assert list(world.demo._signed_in) == [browser.cookies.get("taproof_demo", path="/demo")]
-    assert first not in world.demo._signed_in
+    assert list(world.demo.signed_in) == [browser.cookies.get("taproof_demo", path="/demo")]
+    assert first not in world.demo.signed_in
 
 
 async def test_sign_ins_end_and_are_bounded(world: World) -> None:
@@ -179,7 +174,7 @@ async def test_sign_ins_end_and_are_bounded(world: World) -> None:
             await browser.post("/demo/session", json={"proof": world.proof(number)})
             if number == 0:
                 first = dict(browser.cookies)
-    assert len(world.demo._signed_in) == SIGNED_IN_LIMIT
+    assert len(world.demo.signed_in) == SIGNED_IN_LIMIT
     async with world.client() as browser:
         browser.cookies.update(first)
         assert not await is_signed_in(browser)
@@ -232,31 +227,13 @@ async def test_no_answer_holds_the_secret(world: World, browser: httpx.AsyncClie
     assert all(SECRET not in f"{answer.headers}{answer.text}" for answer in answers)
 
 
-async def test_a_project_id_cannot_break_out_of_the_page() -> None:
-    """A project id with HTML in it stays inside its attribute."""
-
-    async def read_secret() -> str:
-        return SECRET
-
-    demo = Demo('"><script>alert(1)</script>', read_secret, lambda: NOW, bytes)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(demo.app), base_url="http://demo.test") as browser:
-        assert "<script>alert" not in (await browser.get("/demo/shop")).text
-
-
 @pytest.mark.parametrize(
     ("content", "headers", "status"),
     [
         (b'{"proof": "x"}', {"Content-Type": "text/plain"}, 400),
         (b'{"proof": "x"}', {}, 400),
-        (b"proof=x", {"Content-Type": "application/x-www-form-urlencoded"}, 400),
-        (b"", JSON, 400),
         (b"{", JSON, 400),
-        (b"\xff", JSON, 400),
-        (b"\xef\xbb\xbf{}", JSON, 400),
         (b"[]", JSON, 400),
-        (b"null", JSON, 400),
-        (b"[" * BODY_LIMIT, JSON, 400),
-        (b"9" * BODY_LIMIT, JSON, 400),
         (b'{"proof": {}}', JSON, 400),
         (b'{"proof": "\\ud800"}', JSON, 400),
         (b" " * (BODY_LIMIT + 1), JSON, 413),
@@ -266,17 +243,6 @@ async def test_bad_bodies(browser: httpx.AsyncClient, content: bytes, headers: d
     """A body that is no JSON object with the field is refused with one sentence, and never reaches the handler."""
     answer = await browser.post("/demo/session", content=content, headers=headers)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
-
-
-async def test_a_body_without_a_length_is_capped_too(browser: httpx.AsyncClient) -> None:
-    """The cap counts what arrives, not what was announced."""
-
-    async def endless() -> AsyncIterator[bytes]:
-        for _ in range(64):
-            yield b" " * 1024
-
-    answer = await browser.post("/demo/session", content=endless(), headers=JSON)
-    assert answer.status_code == 413
 
 
 @pytest.mark.parametrize(

@@ -105,18 +105,6 @@ async def test_foreign_contacts_from_the_attachment_menu(page: Page, running: Ru
     assert len(await running.messages()) == 3
 
 
-async def test_a_users_own_number(page: Page, running: Running) -> None:
-    """A new user's number can be chosen, with or without the plus."""
-    await page.goto("/sandbox/phone")
-    await page.get_by_role("button", name="New user").click()
-    await page.get_by_label("First name").fill("Grace")
-    await page.get_by_label("Phone number").fill("4915123456789")
-    await page.get_by_role("button", name="Add").click()
-    await expect(page.locator("#user")).to_have_value("1004")
-    users = (await running.http.get("/sandbox/users")).json()["users"]
-    assert users[-1]["phone"] == "4915123456789"
-
-
 async def test_three_buttons_in_a_row(page: Page, running: Running, bot: Bot) -> None:
     """Three choices stand side by side on the narrowest phones, the others below, and nothing is cut off."""
     await page.set_viewport_size({"width": 320, "height": 640})

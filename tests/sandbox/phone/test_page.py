@@ -132,6 +132,7 @@ async def test_choice_of_users(page: Page, running: Running) -> None:
     await page.get_by_role("button", name="New user").click()
     await page.get_by_label("First name").fill("Grace")
     await page.get_by_label("Language code").fill("es")
+    await page.get_by_label("Phone number").fill("4915123456789")
     await page.get_by_role("button", name="Add").click()
     await expect(page.locator("#user")).to_have_value("1004")
     await expect(page.locator("[data-message]")).to_have_count(0)
@@ -139,6 +140,7 @@ async def test_choice_of_users(page: Page, running: Running) -> None:
     await expect(page.locator("#user")).to_have_value("1004")
     users = (await running.http.get("/sandbox/users")).json()["users"]
     assert (users[-1]["first_name"], users[-1]["language_code"], users[-1]["username"]) == ("Grace", "es", None)
+    assert users[-1]["phone"] == "4915123456789"
 
 
 async def test_blocking(page: Page, running: Running) -> None:

@@ -12,6 +12,8 @@ from tests.sandbox.conftest import ADA, BORIS, TOKEN, TRUST, USERNAME, Running, 
 from tests.sandbox.telegram.test_webhook import Receiver
 from tests.waiting import until
 
+from taproof.sandbox.telegram.bots import BOT_LIMIT
+
 MakeBot = Callable[[str], Awaitable[tuple[Bot, dict[str, Any]]]]
 
 
@@ -89,9 +91,10 @@ async def test_people_and_bots_have_names_and_ids_of_their_own(running: Running,
     await running.post("users", {"first_name": "x", "id": answer["id"]}, 400)
 
 
-async def test_bots_are_bounded(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bots_are_bounded(running: Running) -> None:
     """The sandbox makes no more bots than its limit."""
-    monkeypatch.setattr("taproof.sandbox.control.bots.BOT_LIMIT", 2)
+    for number in range(BOT_LIMIT - 2):
+        running.sandbox.bots.add(f"number_{number}_bot")
     await running.post("bots", {"username": "first_bot"})
     response = await running.http.post("/sandbox/bots", json={"username": "second_bot"})
     assert response.headers["x-error-code"] == "too_many_bots"
@@ -231,8 +234,13 @@ async def test_commands_of_two_bots(bot: Bot, new_bot: MakeBot) -> None:
     assert await other.get_my_commands() == []
     await bot.set_my_commands([BotCommand(command="x", description="y")], scope={"type": "chat", "chat_id": ADA})
     assert [each.command for each in await bot.get_my_commands()] == ["start"]
-    await bot.set_my_commands([])
+    await bot.set_my_commands([BotCommand(command="x", description="y")] * 2, language_code="fa")
+    assert len(await bot.get_my_commands(language_code="fa")) == 2
+    await bot.delete_my_commands()
     assert await bot.get_my_commands() == []
+    assert len(await bot.get_my_commands(language_code="fa")) == 2
+    await bot.set_my_commands([], language_code="fa")
+    assert await bot.get_my_commands(language_code="fa") == []
     assert len(await bot.get_my_commands(scope={"type": "chat", "chat_id": ADA})) == 1
     with refused(400, "can't use specified scope in private chats"):
         await bot.get_my_commands(scope={"type": "chat_administrators", "chat_id": ADA})
@@ -380,7 +388,7 @@ async def test_many_bots_poll_at_once(running: Running, *, soak: bool) -> None:
             asyncio.create_task(client.get(f"/sandbox/bot{bot['token']}/getUpdates", params={"timeout": 50}))
             for bot in made
         ]
-        await until(lambda: sum(bot.messenger.updates._poll is not None for bot in running.sandbox.bots) == count)
+        await until(lambda: sum(bot.messenger.updates.is_polled for bot in running.sandbox.bots) == count)
         for number in (0, count // 2, count - 1):
             await running.post(f"users/{ADA}/send", {"text": str(number), "bot": f"shop_{number}_bot"})
             [update] = (await polls[number]).json()["result"]

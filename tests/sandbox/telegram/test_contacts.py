@@ -122,13 +122,6 @@ async def test_refused_contacts(running: Running, body: dict[str, Any]) -> None:
     assert await running.messages() == []
 
 
-async def test_a_blocked_bot_gets_no_contact(running: Running) -> None:
-    """A user who has blocked the bot must unblock it before sharing."""
-    await running.post(f"users/{ADA}/block", {})
-    response = await running.http.post(f"/sandbox/users/{ADA}/share", json={"contact": "own"})
-    assert (response.status_code, response.headers["x-error-code"]) == (400, "bot_blocked")
-
-
 async def test_waiting_for_what_the_bot_does(running: Running, bot: Bot, echo: EchoBot) -> None:
     """With `wait` an act is answered once the bot has sent or edited something, and says whether it has."""
     for verb, body in (("share", {"contact": "own"}), ("send", {"text": "x"})):

@@ -82,47 +82,22 @@ async def test_a_newer_keyboard_replaces_the_older(running: Running, bot: Bot) -
 
 
 @pytest.mark.parametrize("markup", [ASK, ReplyKeyboardRemove(), ForceReply()])
-async def test_a_message_with_another_keyboard_than_an_inline_one_stays_as_it_is(
-    running: Running, bot: Bot, markup: Markup
-) -> None:
-    """The messenger edits only messages without a keyboard or with an inline one: a bot that counts on more fails."""
+async def test_only_messages_and_edits_with_inline_keyboards(running: Running, bot: Bot, markup: Markup) -> None:
+    """The messenger edits no message with another keyboard, and no edit brings one: a bot that counts on more fails."""
     await start(running)
     sent = await bot.send_message(ADA, "x", reply_markup=markup)
     with refused(400, "Bad Request: message can't be edited"):
         await bot.edit_message_text("y", chat_id=ADA, message_id=sent.message_id)
     with refused(400, "Bad Request: message can't be edited"):
         await bot.edit_message_reply_markup(chat_id=ADA, message_id=sent.message_id, reply_markup=buttons(("a", "b")))
-
-
-@pytest.mark.parametrize("markup", [ASK, ReplyKeyboardRemove(), ForceReply()])
-async def test_an_edit_takes_inline_keyboards_only(running: Running, bot: Bot, markup: Markup) -> None:
-    """An edit that brings another keyboard is refused in the real words, and changes nothing."""
-    await start(running)
+    before = (await chat(running))["reply_keyboard"]
     sent = await bot.send_message(ADA, "x", reply_markup=buttons(("a", "c:1")))
     parameters = {"chat_id": ADA, "message_id": sent.message_id, "reply_markup": markup.model_dump(exclude_none=True)}
     for method in ("editMessageText", "editMessageReplyMarkup"):
         answer = await running.call(method, text="y", **parameters)
         assert answer["description"] == "Bad Request: inline keyboard expected"
     shown = await chat(running)
-    assert (shown["messages"][-1]["buttons"], shown["reply_keyboard"]) == ([["a"]], None)
-
-
-async def test_inline_keyboards_of_several_rows(running: Running, bot: Bot) -> None:
-    """Three buttons in a row and others below stay where the bot put them; each is tapped by its label."""
-    await start(running)
-    keyboard = buttons(("17", "m:t:0"), ("42", "m:t:1"), ("88", "m:t:2"))
-    for row in ([("Cancel", "x:t")], [("This wasn't me", "r:t")]):
-        keyboard.inline_keyboard += buttons(*row).inline_keyboard
-    await bot.send_message(ADA, "Which?", reply_markup=keyboard)
-    shown = (await chat(running))["messages"][-1]
-    assert shown["buttons"] == [["17", "42", "88"], ["Cancel"], ["This wasn't me"]]
-    assert [button["callback_data"] for row in shown["inline_keyboard"] for button in row] == [
-        "m:t:0",
-        "m:t:1",
-        "m:t:2",
-        "x:t",
-        "r:t",
-    ]
+    assert (shown["messages"][-1]["buttons"], shown["reply_keyboard"]) == ([["a"]], before)
 
 
 @pytest.mark.parametrize(
@@ -170,27 +145,19 @@ async def test_too_many_buttons_are_dropped(running: Running) -> None:
 
 
 async def test_the_button_shares_the_own_contact(running: Running, bot: Bot) -> None:
-    """The button that asks for it sends the person's own contact, as a reply to the message that asked."""
+    """It comes as a reply to the message that asked. A one-time keyboard is only folded, so it can come twice."""
     await start(running)
     asked = await bot.send_message(ADA, "Your number?", reply_markup=ASK)
-    answer = await running.post(f"users/{ADA}/press", {"button": "Share my number"})
     own = {"phone_number": "+12025550101", "first_name": "Ada", "last_name": "Lovelace", "user_id": ADA}
-    assert answer["message"]["contact"] == own
-    message = await newest(bot)
-    assert message["contact"] == own
-    assert "text" not in message
-    assert message["from"]["id"] == ADA
-    assert message["reply_to_message"]["message_id"] == asked.message_id
-    shown = await chat(running)
-    assert shown["reply_keyboard"]["is_hidden"] is True
-
-
-async def test_a_hidden_keyboard_can_be_pressed_again(running: Running, bot: Bot) -> None:
-    """Apps only fold a one-time keyboard: a person can share their number twice, and the bot must bear it."""
-    await start(running)
-    await bot.send_message(ADA, "Your number?", reply_markup=ASK)
     for _ in range(2):
-        await running.post(f"users/{ADA}/press", {"button": "Share my number"})
+        answer = await running.post(f"users/{ADA}/press", {"button": "Share my number"})
+        assert answer["message"]["contact"] == own
+        message = await newest(bot)
+        assert message["contact"] == own
+        assert "text" not in message
+        assert message["from"]["id"] == ADA
+        assert message["reply_to_message"]["message_id"] == asked.message_id
+        assert (await chat(running))["reply_keyboard"]["is_hidden"] is True
     assert [message["contact"] is not None for message in await running.messages()] == [False, False, True, True]
 
 

@@ -6,11 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sandbox.bot import Bot, BotCommand, KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove, refused
+from tests.sandbox.bot import Bot, refused
 from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, Running, buttons
 
 from taproof.core.clock import DAY, SECOND
 from taproof.sandbox.telegram.messenger import QUERY_LIFETIME
+
+UNPARSED = "can't parse inline keyboard button"
+
+
+def inline(**button: str) -> dict[str, Any]:
+    """Return the parameters of a message with this button."""
+    return {"reply_markup": {"inline_keyboard": [[button]]}}
 
 
 async def start(running: Running, user_id: int = ADA) -> None:
@@ -19,19 +26,6 @@ async def start(running: Running, user_id: int = ADA) -> None:
 
 
 # ---- who calls, and how
-
-
-async def test_get_me(bot: Bot) -> None:
-    """A bot learns its own name."""
-    me = await bot.get_me()
-    assert (me.id, me.is_bot, me.username) == (7000000001, True, USERNAME)
-
-
-async def test_wrong_token_is_unauthorized(running: Running) -> None:
-    """A well-formed token that belongs to no bot gets 401 for any method."""
-    stranger = Bot(running.http, "7000000001:AAother")
-    with refused(401, "Unauthorized"):
-        await stranger.get_me()
 
 
 @pytest.mark.parametrize("path", ["bot", "botx/getMe", f"bot{TOKEN}", f"bot{TOKEN}/", f"bot{TOKEN}/get-me", "bot7:/x"])
@@ -56,7 +50,7 @@ async def test_a_method_that_the_sandbox_lacks_is_a_bad_request(running: Running
     text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
     table = text.partition("| method | in the sandbox |")[2].partition("\n\n")[0]
     listed = re.findall(r"`([a-z][A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
-    assert sorted(each.lower() for each in listed) == sorted(bot.methods._methods)
+    assert sorted(each.lower() for each in listed) == sorted(bot.methods.by_name)
 
 
 async def test_every_way_to_pass_parameters(running: Running) -> None:
@@ -142,15 +136,6 @@ async def test_send_message(running: Running, bot: Bot) -> None:
     }
 
 
-async def test_reply_keyboards_are_taken(running: Running, bot: Bot) -> None:
-    """A bot may send the other kinds of keyboard; they become no buttons of the message."""
-    await start(running)
-    keyboard = ReplyKeyboardMarkup(keyboard=[[KeyboardButton(text="A")]])
-    for markup in (keyboard, ReplyKeyboardRemove(remove_keyboard=True)):
-        sent = await bot.send_message(ADA, "x", reply_markup=markup, protect_content=True)
-        assert sent.reply_markup is None
-
-
 @pytest.mark.parametrize(
     ("parameters", "description"),
     [
@@ -164,43 +149,28 @@ async def test_reply_keyboards_are_taken(running: Running, bot: Bot) -> None:
             "can't parse entities: Can't find end tag corresponding to start tag \"b\"",
         ),
         ({"text": "ж<p>", "parse_mode": "HTML"}, 'can\'t parse entities: Unsupported start tag "p" at byte offset 2'),
-        ({"text": "x", "parse_mode": "XML"}, "unsupported parse_mode"),
-        ({"text": "x", "chat_id": ""}, "chat_id is empty"),
-        ({"text": "x", "chat_id": 5}, "chat not found"),
-        ({"text": "x", "chat_id": "@nobody"}, "chat not found"),
-        ({"text": "x", "reply_markup": "{"}, "can't parse reply keyboard markup JSON object"),
-        ({"text": "x", "reply_markup": "[]"}, "object expected as reply markup"),
-        ({"text": "x", "reply_markup": '{"inline_keyboard": 1}'}, 'field "inline_keyboard" must be of type Array'),
+        ({"parse_mode": "XML"}, "unsupported parse_mode"),
+        ({"chat_id": ""}, "chat_id is empty"),
+        ({"chat_id": 5}, "chat not found"),
+        ({"chat_id": "@nobody"}, "chat not found"),
+        ({"reply_markup": "{"}, "can't parse reply keyboard markup JSON object"),
+        ({"reply_markup": "[]"}, "object expected as reply markup"),
+        ({"reply_markup": '{"inline_keyboard": 1}'}, 'field "inline_keyboard" must be of type Array'),
         (
-            {"text": "x", "reply_markup": {"inline_keyboard": [{}]}},
+            {"reply_markup": {"inline_keyboard": [{}]}},
             'field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays',
         ),
+        (inline(text="a"), f"{UNPARSED}: Text buttons are unallowed in the inline keyboard"),
+        (inline(callback_data="a"), f'{UNPARSED}: Can\'t find field "text"'),
+        (inline(text="a", callback_data="x" * 65), "BUTTON_DATA_INVALID"),
+        (inline(text="a", callback_data="ж" * 33), "BUTTON_DATA_INVALID"),
+        (inline(text="a", url="nowhere"), "inline keyboard button URL 'nowhere' is invalid: Wrong HTTP URL"),
         (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a"}]]}},
-            "can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard",
-        ),
-        (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"callback_data": "a"}]]}},
-            "can't parse inline keyboard button: Can't find field \"text\"",
-        ),
-        (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "callback_data": "x" * 65}]]}},
-            "BUTTON_DATA_INVALID",
-        ),
-        (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "callback_data": "ж" * 33}]]}},
-            "BUTTON_DATA_INVALID",
-        ),
-        (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "url": "nowhere"}]]}},
-            "inline keyboard button URL 'nowhere' is invalid: Wrong HTTP URL",
-        ),
-        (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "url": "http://localhost:3000/"}]]}},
+            inline(text="a", url="http://localhost:3000/"),
             "inline keyboard button URL 'http://localhost:3000/' is invalid: Wrong HTTP URL",
         ),
         (
-            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "url": "ftp://shop.example/"}]]}},
+            inline(text="a", url="ftp://shop.example/"),
             "inline keyboard button URL 'ftp://shop.example/' is invalid: Unsupported URL protocol",
         ),
     ],
@@ -208,7 +178,7 @@ async def test_reply_keyboards_are_taken(running: Running, bot: Bot) -> None:
 async def test_refused_messages(running: Running, parameters: dict[str, Any], description: str) -> None:
     """A call that the real server refuses is refused with the same text, and nothing is sent."""
     await start(running)
-    answer = await running.call("sendMessage", **({"chat_id": ADA} | parameters))
+    answer = await running.call("sendMessage", **({"chat_id": ADA, "text": "x"} | parameters))
     assert answer == {"ok": False, "error_code": 400, "description": f"Bad Request: {description}"}
     assert len(await running.messages()) == 1
 
@@ -304,20 +274,6 @@ async def test_delete_message(running: Running, bot: Bot) -> None:
     running.clock.now += 2 * DAY + 1
     with refused(400, "message can't be deleted"):
         await bot.delete_message(ADA, second.message_id)
-
-
-async def test_commands(bot: Bot) -> None:
-    """The list of commands is kept by language, and checked."""
-    commands = [BotCommand(command="start", description="Sign in")]
-    await bot.set_my_commands(commands)
-    await bot.set_my_commands(commands * 2, language_code="fa")
-    [only] = await bot.get_my_commands()
-    assert (only.command, only.description) == ("start", "Sign in")
-    assert len(await bot.get_my_commands(language_code="fa")) == 2
-    await bot.delete_my_commands()
-    assert await bot.get_my_commands() == []
-    with refused(400, "BOT_COMMAND_INVALID"):
-        await bot.set_my_commands([BotCommand(command="No!", description="x")])
 
 
 # ---- callback queries

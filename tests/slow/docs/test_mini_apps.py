@@ -31,7 +31,7 @@ class Shop:
     phone: Phone
 
     def open_mini_app(self, **fields: Any) -> str:
-        data: str = self.phone._post("mini-app", {"bot": self.bot, **fields})["init_data"]
+        data: str = self.phone.post("mini-app", {"bot": self.bot, **fields})["init_data"]
         return data
 
 

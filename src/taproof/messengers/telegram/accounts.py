@@ -3,13 +3,7 @@
 from typing import Final
 
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
-from taproof.messengers.telegram.bot_api import (
-    Bot,
-    BotApiClient,
-    TelegramAPIError,
-    TelegramNotFound,
-    TelegramUnauthorizedError,
-)
+from taproof.messengers.telegram.bot_api import Bot, BotApiClient, TelegramAPIError, TelegramUnauthorizedError
 from taproof.service.bots import BotAccount
 
 ASK_SECONDS: Final = 10
@@ -24,7 +18,7 @@ async def fetch_account(api: BotApiClient, token: str) -> BotAccount:
     """
     try:
         me = await Bot(api, token).get_me(seconds=ASK_SECONDS)
-    except (TelegramUnauthorizedError, TelegramNotFound):
+    except TelegramUnauthorizedError:
         raise BotTokenRefused from None
     except TelegramAPIError:
         raise MessengerUnavailable(

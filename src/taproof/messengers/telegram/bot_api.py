@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeVar
 
@@ -29,11 +29,7 @@ from taproof.messengers.telegram.types import (
 )
 from taproof.sdk.environment_proxy import EnvironmentProxy
 
-REQUEST_SECONDS: Final = 20
-"""The default time limit of one attempt at a call, in seconds."""
 CONNECT_SECONDS: Final = 10
-ANSWER_LIMIT: Final = 16 * 1024 * 1024
-"""Maximum size of a response, in bytes. A hundred updates of maximum size are far below it."""
 FLOOD_ATTEMPTS: Final = 3
 FLOOD_WAIT_LIMIT: Final = 60
 """Maximum total time, in seconds, that one reply waits because of the flood limit."""
@@ -69,15 +65,11 @@ class TelegramBadRequest(TelegramAPIError):
 
 
 class TelegramUnauthorizedError(TelegramAPIError):
-    """HTTP status 401: no bot has this token."""
+    """HTTP status 401, or 404 for a method that exists: no bot has this token."""
 
 
 class TelegramForbiddenError(TelegramAPIError):
     """HTTP status 403: for example, the user blocked the bot."""
-
-
-class TelegramNotFound(TelegramAPIError):
-    """HTTP status 404. If the method exists, this means that no bot has this token."""
 
 
 class TelegramConflictError(TelegramAPIError):
@@ -100,7 +92,7 @@ _REFUSALS: Final = {
     400: TelegramBadRequest,
     401: TelegramUnauthorizedError,
     403: TelegramForbiddenError,
-    404: TelegramNotFound,
+    404: TelegramUnauthorizedError,
     409: TelegramConflictError,
 }
 
@@ -114,6 +106,9 @@ class BotApiClient:
             (https://core.telegram.org/bots/webapps#using-bots-in-the-test-environment).
         tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
         proxy: the HTTP proxy through which the address is reached, if any.
+        request_seconds: the default time limit of one attempt at a call.
+        answer_limit: the maximum size of a response in bytes. A hundred updates of maximum size are far below it.
+        pause: waits for the flood limit to end, or until there is a hurry.
 
     Raises:
         ValueError: the address is malformed.
@@ -126,6 +121,9 @@ class BotApiClient:
         environment: Literal["production", "test"] = "production",
         tls: ssl.SSLContext | None = None,
         proxy: EnvironmentProxy | None = None,
+        request_seconds: float = 20,
+        answer_limit: int = 16 * 1024 * 1024,
+        pause: Callable[[float, asyncio.Event], Awaitable[None]] | None = None,
     ) -> None:
         if _ADDRESS.fullmatch(api_url) is None:
             raise ValueError("The Bot API address must look like https://api.telegram.org. Check TAPROOF_BOT_API_URL.")
@@ -133,6 +131,9 @@ class BotApiClient:
         self._folder = "test/" if environment == "test" else ""
         self._tls = tls
         self._proxy = proxy
+        self._request_seconds = request_seconds
+        self._answer_limit = answer_limit
+        self._pause = pause or _pause
         self._client: ClientSession | None = None
 
     async def call(
@@ -151,7 +152,7 @@ class BotApiClient:
             token: the bot's token.
             method: such as `getMe`.
             returns: parses the result; it raises ValueError for a result of another type.
-            parameters: the method's parameters; those that are None are omitted.
+            parameters: those that are None are omitted.
             seconds: the time limit of each attempt.
             hurry: until it is set, a call that exceeds the flood limit is repeated after a wait, at most 60 s in total.
                 Without it, such a call fails immediately. Only a few calls wait, because a user who makes the bot
@@ -161,18 +162,19 @@ class BotApiClient:
             TelegramAPIError: the call failed. Each subclass is one reason; no message contains the token.
         """
         body = {name: value for name, value in (parameters or {}).items() if value is not None}
+        seconds = seconds or self._request_seconds
         left = FLOOD_WAIT_LIMIT
         for _ in range(FLOOD_ATTEMPTS - 1):
             try:
-                return await self._call(token, method, returns, body, seconds or REQUEST_SECONDS)
+                return await self._call(token, method, returns, body, seconds)
             except TelegramRetryAfter as flood:
                 if hurry is None or left <= 0 or hurry.is_set():
                     raise
                 wait = min(max(flood.retry_after, 1), left)
             left -= wait
             _log.info("bot_flood_wait", seconds=wait)
-            await _pause(wait, hurry)
-        return await self._call(token, method, returns, body, seconds or REQUEST_SECONDS)
+            await self._pause(wait, hurry)
+        return await self._call(token, method, returns, body, seconds)
 
     async def _call(
         self, token: str, method: str, returns: Callable[[Any], _Result], body: dict[str, Any], seconds: float
@@ -186,7 +188,7 @@ class BotApiClient:
                 allow_redirects=False,  # The URL contains the token, which must not follow a redirect elsewhere.
             ) as answer:
                 status = answer.status
-                content = await _read_answer(answer)
+                content = await _read_answer(answer, self._answer_limit)
             response = Response.model_validate(json.loads(content))
             if not (200 <= status < 300 and response.ok):
                 raise _refusal(status, response, token)
@@ -231,11 +233,11 @@ async def _pause(seconds: float, hurry: asyncio.Event) -> None:
             await hurry.wait()
 
 
-async def _read_answer(answer: ClientResponse) -> str:
+async def _read_answer(answer: ClientResponse, limit: int) -> str:
     content = bytearray()
     async for chunk in answer.content.iter_any():
         content += chunk
-        if len(content) > ANSWER_LIMIT:
+        if len(content) > limit:
             raise ValueError("too long")
     return content.decode(errors="replace")
 
@@ -371,12 +373,8 @@ class Bot:
     async def set_my_commands(self, commands: Sequence[BotCommand], *, language_code: str | None = None) -> None:
         """Set the commands for private chats: https://core.telegram.org/bots/api#setmycommands."""
         listed = [each.model_dump() for each in commands]
-        await self.api.call(
-            self._token,
-            "setMyCommands",
-            _is_done,
-            {"commands": listed, "language_code": language_code, **_PRIVATE_CHATS},
-        )
+        parameters = {"commands": listed, "language_code": language_code, **_PRIVATE_CHATS}
+        await self.api.call(self._token, "setMyCommands", _is_done, parameters)
 
     async def get_my_commands(self) -> list[BotCommand]:
         """Return the commands for private chats: https://core.telegram.org/bots/api#getmycommands.

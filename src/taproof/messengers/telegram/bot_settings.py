@@ -59,12 +59,7 @@ def missing_updates(info: WebhookInfo) -> list[str]:
 
 
 async def check_settings(bot: Bot, me: BotFullInfo) -> None:
-    """Log what is wrong with a bot's settings, and restore the mode in which taps come with their messages.
-
-    Args:
-        bot: the bot.
-        me: its account, which was just read.
-    """
+    """Log what is wrong with a bot's settings, and restore the mode in which taps come with their messages."""
     for each in wrong_settings(me):
         log = _log.error if each.is_fatal else _log.warning
         log("bot_setting_wrong", setting=each.name, reason=each.detail, advice=each.advice)

@@ -10,22 +10,14 @@ from taproof.messengers.texts.catalog import FALLBACK, LANGUAGES
 _log = structlog.get_logger(__name__)
 
 
-async def announce_commands_once(bot: Bot) -> None:
-    """Call `announce_commands` unless the bot already has the list. With hundreds of bots, this saves many calls."""
-    try:
-        listed = await bot.get_my_commands()
-    except TelegramAPIError:
-        return  # The next start tries again.
-    if listed != _commands(FALLBACK):
-        await announce_commands(bot)
-
-
 async def announce_commands(bot: Bot) -> None:
-    """Set the list of commands in each language, and in English for all others.
+    """Set the list of commands in each language, and in English for all others, unless the bot has the list.
 
-    Nothing depends on the list, so a failure is only logged.
+    Nothing depends on the list, so a failure is only logged, and the next start tries again.
     """
     try:
+        if await bot.get_my_commands() == _commands(FALLBACK):
+            return  # With hundreds of bots, this saves many calls.
         for language in (None, *(each for each in LANGUAGES if each != FALLBACK)):
             await bot.set_my_commands(_commands(language or FALLBACK), language_code=language)
     except TelegramAPIError as trouble:

@@ -11,7 +11,6 @@ from taproof.messengers.telegram.bot_api import (
     TelegramBadRequest,
     TelegramConflictError,
     TelegramNetworkError,
-    TelegramNotFound,
     TelegramRetryAfter,
     TelegramUnauthorizedError,
 )
@@ -34,7 +33,7 @@ def is_logged_out(trouble: TelegramAPIError) -> bool:
 
 def advice_for(trouble: TelegramAPIError) -> str:
     """Return what the operator can do about a failure."""
-    if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
+    if isinstance(trouble, TelegramUnauthorizedError):
         return "The Bot API does not recognise this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one."
     if isinstance(trouble, TelegramConflictError):
         return "Another program receives this bot's updates. Stop it."
@@ -54,21 +53,22 @@ def _flood_wait(trouble: TelegramRetryAfter) -> int:
 class Reconnection:
     """Waits between attempts to reach the Bot API. Logs a failure once, and logs when the Bot API answers again.
 
-    `show` is called with 1 at each failure, and with 0 when the Bot API answers.
+    `show` is called with 1 at each failure, and with 0 when the Bot API answers. `longest_delay` is in seconds.
     """
 
-    def __init__(self, show: Callable[[int], None]) -> None:
+    def __init__(self, show: Callable[[int], None], longest_delay: float = LONGEST_DELAY) -> None:
         self._show = show
+        self._longest_delay = longest_delay
         self._failures = 0
         self._logged = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
         """Wait before the next attempt: as long as the Bot API requests, up to an hour, or 1 s growing to 30 s."""
         self._show(1)
-        delay = min(2**self._failures, LONGEST_DELAY)
+        delay = min(2**self._failures, self._longest_delay)
         self._failures = min(self._failures + 1, 10)
-        if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
-            delay = LONGEST_DELAY
+        if isinstance(trouble, TelegramUnauthorizedError):
+            delay = self._longest_delay
             self._log_once("bot_token_refused", trouble)
         elif isinstance(trouble, TelegramConflictError):
             self._log_once("bot_conflict", trouble)

@@ -7,13 +7,14 @@ from typing import Final
 import structlog
 
 from taproof.core.errors import StoreUnavailable
+from taproof.core.stacks import describe_stack
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramBadRequest, TelegramForbiddenError
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.prompts import keyboard_gone, withdrawn_reply
+from taproof.messengers.telegram.prompts import keyboard_gone, outcome_reply
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
-from taproof.messengers.telegram.updates import code_lines
 from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.prompts import Prompts, PromptToEdit
+from taproof.service.sessions.seen import SeenSession
 
 LOOK_SECONDS: Final = 1.0
 """The interval between looks for prompts that other processes ended."""
@@ -31,13 +32,8 @@ class EndedPrompts:
 
     A message is claimed first, so that no two processes edit it. If this process ends before the edit is recorded,
     another one repeats it when the claim lapses. If the Bot API fails or the bot cannot be used, the edit is tried
-    again after growing pauses, until `Prompts` drops it an hour after the session's expiry.
-
-    Args:
-        prompts: claims the prompts.
-        find_bot: finds the bot that sent a prompt.
-        signer: signs the button that blocks the project.
-        ended: set when a session in this process was cancelled.
+    again after growing pauses, until `Prompts` drops it an hour after the session's expiry. `ended` is set when a
+    session in this process was cancelled.
     """
 
     def __init__(self, prompts: Prompts, find_bot: FindBot, signer: ButtonSigner, ended: asyncio.Event) -> None:
@@ -55,7 +51,7 @@ class EndedPrompts:
             except StoreUnavailable:
                 more = False
             except Exception as error:  # noqa: BLE001 — later prompts must still be edited.
-                _log.error("prompt_edit_failed", error=type(error).__name__, where=code_lines(error))
+                _log.error("prompt_edit_failed", error=type(error).__name__, stack=describe_stack(error))
                 more = False
             if not more:
                 await _first_of(stopping, self._ended)
@@ -68,7 +64,7 @@ class EndedPrompts:
         for failure in failures:
             # The claim lapses, and a process tries again. The store reports its own outages.
             if not isinstance(failure, StoreUnavailable):
-                _log.error("prompt_edit_failed", error=type(failure).__name__, where=code_lines(failure))
+                _log.error("prompt_edit_failed", error=type(failure).__name__, stack=describe_stack(failure))
         return len(claimed) - len(failures)
 
     async def _edit(self, to_edit: PromptToEdit) -> None:
@@ -80,8 +76,9 @@ class EndedPrompts:
                 await self._prompts.postpone(to_edit)
                 return
             chat_id, message_id = int(shown.messenger_id), shown.message_id or 0
-            reply = withdrawn_reply(texts, to_edit.project_id, to_edit.project_name, to_edit.cancelled_at)
-            await self._edit_message(bot, chat_id, message_id, reply)
+            name, cancelled_at = to_edit.project_name, to_edit.cancelled_at
+            seen = SeenSession("withdrawn", name, decided_at=cancelled_at, project_id=to_edit.project_id)
+            await self._edit_message(bot, chat_id, message_id, outcome_reply(texts, seen, session_token=""))
             if to_edit.phone_asked:
                 gone = keyboard_gone(texts)
                 await bot.send_message(chat_id, gone.text, gone.keyboard)

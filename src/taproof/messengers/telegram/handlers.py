@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from taproof.core.clock import Clock
+from taproof.core.errors import MessengerUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.core.service_bot import SERVICE_BOT
 from taproof.http.metrics import TapRefusal
@@ -27,7 +28,6 @@ from taproof.messengers.telegram.chat import (
     send_to_group,
     thread_of,
 )
-from taproof.messengers.telegram.managed_bots import adopt_managed_bot
 from taproof.messengers.telegram.payloads import read_command
 from taproof.messengers.telegram.prompts import (
     CANCEL,
@@ -39,7 +39,6 @@ from taproof.messengers.telegram.prompts import (
     outcome_reply,
     phone_keyboard,
     phone_reply,
-    unasked_contact_reply,
     wrong_contact_reply,
 )
 from taproof.messengers.telegram.session_prompts import SessionPrompts
@@ -47,6 +46,7 @@ from taproof.messengers.telegram.signed_buttons import ButtonSigner, is_own_chat
 from taproof.messengers.telegram.types import (
     CallbackQuery,
     ChatMemberUpdated,
+    ManagedBotUpdated,
     Message,
     ReplyKeyboardRemove,
     Update,
@@ -54,6 +54,7 @@ from taproof.messengers.telegram.types import (
 from taproof.messengers.telegram.unverified_taps import ELSEWHERE, SAFE, UnverifiedTaps, tap_of
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import texts_for
+from taproof.service.bots import BotAccount
 from taproof.service.managed_bots import ManagedBots
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
@@ -105,8 +106,8 @@ class Conversation:
             await self.on_message(update.message, bot, bot_id, hurry)
         elif update.my_chat_member is not None:
             await self.on_membership(update.my_chat_member, bot_id)
-        elif update.managed_bot is not None and self._managed_bots is not None and bot_id == SERVICE_BOT:
-            await adopt_managed_bot(self._managed_bots, update.managed_bot, bot)
+        elif update.managed_bot is not None and bot_id == SERVICE_BOT:
+            await self._adopt_bot(update.managed_bot, bot)
         return None
 
     async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
@@ -182,6 +183,18 @@ class Conversation:
         elif status == "member":
             await self._prompts.mark_reachable(bot_id, user_id)
 
+    async def _adopt_bot(self, updated: ManagedBotUpdated, bot: Bot) -> None:
+        """Handle the update that a bot was created for this one to manage, or got another token or owner."""
+        created = updated.bot
+        if self._managed_bots is None or not created.is_bot or not created.username or updated.user.is_bot:
+            return
+        account = BotAccount(created.id, created.username)
+        read_token = functools.partial(bot.get_managed_bot_token, created.id)
+        try:
+            await self._managed_bots.adopt_bot(str(updated.user.id), account, read_token)
+        except MessengerUnavailable:
+            raise TimeoutError from None  # The update is delivered again.
+
     async def _open(self, chat: PrivateChat, session_token: str) -> None:
         """Show the prompt of an opened link, unless this user has seen too many prompts recently."""
         decision = self._limits.spend_prompt(chat.user.id)
@@ -226,7 +239,8 @@ class Conversation:
         elif contact is None:
             await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
         elif seen.outcome == "unknown":
-            await chat.send(unasked_contact_reply(texts))
+            # It also removes a leftover button.
+            await chat.send(Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove()))
         else:
             reply = outcome_reply(texts, seen, seen.session_token)
             if reply.buttons is not None:

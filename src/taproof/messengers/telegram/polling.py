@@ -5,34 +5,45 @@ See https://core.telegram.org/bots/api#getupdates.
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 
+from taproof.core.stacks import describe_stack
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError, TelegramNetworkError
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, code_lines
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
 
-POLL_SECONDS: Final = 25
-SHORTEST_POLL_SECONDS: Final = 5
-"""A shorter wait than this is not tried, however soon idle connections are cut."""
-ANSWER_SECONDS: Final = 15
-"""The extra time for the response to a poll, beyond the requested wait."""
-PATIENCE_SECONDS: Final = 1
-"""Maximum delay of the next poll while updates are in progress. One user's slow update must not delay others."""
-GIVE_UP_SECONDS: Final = 15 * 60
-"""An update that cannot be handled for this long is dropped: its session has expired. The Bot API returns only the
-first hundred unacknowledged updates, so a few such updates would block all others."""
-UNANSWERED_SECONDS: Final = 2 * 60
-"""The same limit for an update whose decision is stored but whose reply was not sent. In the second half of this time,
-replies no longer wait for the flood limit to end, because that would exceed the rest of the time."""
 LINE_LIMIT: Final = 5
 """The number of one user's updates that are handled in order. With a higher limit, one user could fill the hundred
 updates that the Bot API returns."""
-FINISH_SECONDS: Final = 10
-ACKNOWLEDGE_SECONDS: Final = 3
 
 _log = structlog.get_logger(__name__)
+
+
+class PollTimes(NamedTuple):
+    """How long polling waits, in seconds."""
+
+    poll: int = 25
+    shortest_poll: int = 5
+    """A shorter wait than this is not tried, however soon idle connections are cut."""
+    answer: float = 15
+    """The extra time for the response to a poll, beyond the requested wait."""
+    patience: float = 1
+    """Maximum delay of the next poll while updates are in progress. One user's slow update must not delay others."""
+    give_up: float = 15 * 60
+    """An update that cannot be handled for this long is dropped: its session has expired. The Bot API returns only the
+    first hundred unacknowledged updates, so a few such updates would block all others."""
+    unanswered: float = 2 * 60
+    """The same limit for an update whose decision is stored but whose reply was not sent. In the second half of this
+    time, replies no longer wait for the flood limit to end, because that would exceed the rest of the time."""
+    longest_delay: float = LONGEST_DELAY
+    """Maximum time between two attempts at an update."""
+    finish: float = 10
+    acknowledge: float = 3
+
+
+_TIMES: Final = PollTimes()
 
 
 @dataclass(eq=False, slots=True)
@@ -49,12 +60,9 @@ class LongPolling:
     Updates of different users are handled concurrently, and those of one user in order unless there are many. An update
     is acknowledged when it and all earlier ones are done. After a crash, the Bot API delivers the others again.
 
-    Args:
-        bot: the bot.
-        intake: the handler of its updates.
-        since: the time in ms since which no other program receives the updates.
-        reconnection: waits when the Bot API returns no updates. If it raises BotTokenRefusedError, the loop ends.
-        pace: seconds between the starts of two updates, so that a flood of updates leaves time for other bots.
+    No other program has received the updates `since` this time in ms. `reconnection` waits when the Bot API returns no
+    updates; if it raises BotTokenRefusedError, the loop ends. `pace` is the seconds between the starts of two updates,
+    so that a flood of updates leaves time for other bots.
     """
 
     def __init__(
@@ -65,13 +73,15 @@ class LongPolling:
         reconnection: Reconnection,
         *,
         pace: float = 0.0,
+        times: PollTimes = _TIMES,
     ) -> None:
         self._bot = bot
         self._intake = intake
         self._since = since
         self._pace = pace
+        self._times = times
         self._offset: int | None = None
-        self._poll_seconds = POLL_SECONDS
+        self._poll_seconds = times.poll
         self._in_hand: dict[int, asyncio.Task[bool]] = {}
         self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
@@ -101,14 +111,14 @@ class LongPolling:
         except Exception as error:  # noqa: BLE001 — an error that ends this loop would end the service's other tasks.
             if self._logged != type(error).__name__:
                 self._logged = type(error).__name__
-                _log.error("bot_polling_failed", error=self._logged, where=code_lines(error))
-            await asyncio.sleep(PATIENCE_SECONDS)
+                _log.error("bot_polling_failed", error=self._logged, stack=describe_stack(error))
+            await asyncio.sleep(self._times.patience)
         else:
             self._logged = ""
 
     async def _poll(self) -> None:
         if self._in_hand:
-            await asyncio.wait(self._in_hand.values(), timeout=PATIENCE_SECONDS)
+            await asyncio.wait(self._in_hand.values(), timeout=self._times.patience)
             self._settle()
         # While an update is in progress, the server returns it again immediately, so a wait would have no effect.
         seconds = 0 if self._in_hand else self._poll_seconds
@@ -119,15 +129,16 @@ class LongPolling:
                 offset=self._offset,
                 allowed_updates=ALLOWED_UPDATES,
                 timeout=seconds,
-                seconds=seconds + ANSWER_SECONDS,
+                seconds=seconds + self._times.answer,
             )
         except TelegramConflictError as conflict:
             await self._resolve(conflict)
             return
         except TelegramAPIError as trouble:
-            if SHORTEST_POLL_SECONDS <= clock() - asked_at < seconds and isinstance(trouble, TelegramNetworkError):
+            shortest = self._times.shortest_poll
+            if shortest <= clock() - asked_at < seconds and isinstance(trouble, TelegramNetworkError):
                 # A proxy on the way cuts idle connections. Each cut would delay the next update by the wait below.
-                self._poll_seconds = max(SHORTEST_POLL_SECONDS, seconds // 2)
+                self._poll_seconds = max(shortest, seconds // 2)
                 _log.info("bot_poll_shortened", seconds=self._poll_seconds, reason=trouble.message)
             await self._reconnection.wait(trouble)
             return
@@ -142,7 +153,7 @@ class LongPolling:
             # Everything is acknowledged. After a quiet week, ids may restart at a lower number, so ask for any update.
             self._offset = None
         elif not started and not self._in_hand:
-            await asyncio.sleep(PATIENCE_SECONDS)
+            await asyncio.sleep(self._times.patience)
 
     def _start(self, update: dict[str, Any]) -> bool:
         """Start handling an update, unless it is already in progress. Return whether it was started."""
@@ -168,14 +179,15 @@ class LongPolling:
         arrived_at = clock()
         if before is not None:
             await asyncio.wait([before])
-        delay = min(1, LONGEST_DELAY)
+        times = self._times
+        delay = min(1, times.longest_delay)
         while not self._stopping.is_set():
-            if clock() - arrived_at > UNANSWERED_SECONDS / 2:
+            if clock() - arrived_at > times.unanswered / 2:
                 hurry.set()
             handling = await self._intake.handle(update, sole_since=self._since, hurry=hurry, received_at=arrived_at)
             if handling == "done":
                 return True
-            if clock() - arrived_at > (UNANSWERED_SECONDS if handling == "unanswered" else GIVE_UP_SECONDS):
+            if clock() - arrived_at > (times.unanswered if handling == "unanswered" else times.give_up):
                 _log.error("bot_update_given_up", update_id=update["update_id"])
                 self._intake.forget(update["update_id"])
                 return True
@@ -183,7 +195,7 @@ class LongPolling:
                 async with asyncio.timeout(delay):
                     await self._stopping.wait()
             except TimeoutError:
-                delay = min(2 * delay, LONGEST_DELAY)
+                delay = min(2 * delay, times.longest_delay)
         return False
 
     def _leave_line(self, user: int, task: asyncio.Task[bool]) -> None:
@@ -202,7 +214,7 @@ class LongPolling:
             if error is not None:
                 # The update would fail again in the same way and hold back the offset forever.
                 _log.error(
-                    "bot_update_given_up", update_id=update_id, error=type(error).__name__, where=code_lines(error)
+                    "bot_update_given_up", update_id=update_id, error=type(error).__name__, stack=describe_stack(error)
                 )
             elif not task.result():
                 return
@@ -220,17 +232,17 @@ class LongPolling:
             await self._reconnection.wait(trouble)
             return
         _log.warning("bot_webhook_removed", advice="This bot is polled now: its updates no longer go to a webhook.")
-        await asyncio.sleep(PATIENCE_SECONDS)
+        await asyncio.sleep(self._times.patience)
 
     async def _finish(self) -> None:
         if self._in_hand:
-            await asyncio.wait(self._in_hand.values(), timeout=FINISH_SECONDS)
+            await asyncio.wait(self._in_hand.values(), timeout=self._times.finish)
             self._settle()
         if self._offset is None:
             return
         try:
             await self._bot.get_updates(
-                offset=self._offset, limit=1, allowed_updates=ALLOWED_UPDATES, seconds=ACKNOWLEDGE_SECONDS
+                offset=self._offset, limit=1, allowed_updates=ALLOWED_UPDATES, seconds=self._times.acknowledge
             )
         except TelegramAPIError:
             _log.info("bot_updates_not_acknowledged")

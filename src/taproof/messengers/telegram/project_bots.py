@@ -8,36 +8,27 @@ token the messenger refuses is marked broken and does not run until it has a new
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.project_bots import ProjectBot
-from taproof.messengers.telegram.account_watch import watch_account
-from taproof.messengers.telegram.bot_api import (
-    Bot,
-    TelegramAPIError,
-    TelegramNetworkError,
-    TelegramNotFound,
-    TelegramUnauthorizedError,
-)
+from taproof.core.stacks import describe_stack
+from taproof.messengers.telegram.account_watch import WATCH_TIMES, WatchTimes, watch_account
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramNetworkError, TelegramUnauthorizedError
 from taproof.messengers.telegram.bot_settings import check_settings
-from taproof.messengers.telegram.commands import announce_commands_once
+from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.types import BotFullInfo
-from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
-LOOK_SECONDS: Final = 2.0
-"""The interval between reads of the list of bots."""
 START_SECONDS: Final = 0.02
 """The interval between the starts of two bots. Each start opens one or two connections, which must not delay the
 service's own bot."""
 PACE_SECONDS: Final = 0.01
 """The interval between the starts of two updates of one bot. A hundred updates a second take at most a third of a
 processor, so a flooded bot delays others by milliseconds."""
-REFUSED_SECONDS: Final = 2.0
 REFUSALS: Final = 2
 """The number of refusals in a row before a token counts as refused."""
 
@@ -47,6 +38,19 @@ ReceiveUpdates = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
 _log = structlog.get_logger(__name__)
 
 
+class ProjectBotTimes(NamedTuple):
+    """How long the parts of `ProjectBots` wait, in seconds."""
+
+    look: float = 2.0
+    """The interval between reads of the list of bots."""
+    refused: float = 2.0
+    longest_delay: float = LONGEST_DELAY
+    watch: WatchTimes = WATCH_TIMES
+
+
+_TIMES: Final = ProjectBotTimes()
+
+
 class ProjectBotReconnection(Reconnection):
     """Waits like `Reconnection`, but raises BotTokenRefusedError after two refusals in a row.
 
@@ -54,8 +58,9 @@ class ProjectBotReconnection(Reconnection):
     of bots.
     """
 
-    def __init__(self) -> None:
-        super().__init__(show=lambda _failing: None)
+    def __init__(self, times: ProjectBotTimes = _TIMES) -> None:
+        super().__init__(lambda _failing: None, times.longest_delay)
+        self._refused_seconds = times.refused
         self._refusals = 0
 
     async def wait(self, trouble: TelegramAPIError) -> None:
@@ -64,13 +69,13 @@ class ProjectBotReconnection(Reconnection):
         Raises:
             BotTokenRefusedError: the token was refused twice in a row.
         """
-        if not isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
+        if not isinstance(trouble, TelegramUnauthorizedError):
             await super().wait(trouble)
             return
         self._refusals += 1
         if self._refusals >= REFUSALS:
             raise BotTokenRefusedError("The Bot API does not recognise this bot token.")
-        await asyncio.sleep(REFUSED_SECONDS)
+        await asyncio.sleep(self._refused_seconds)
 
     def succeeded(self) -> None:
         """Record that the Bot API answered."""
@@ -94,12 +99,8 @@ class _Running:
 class ProjectBots:
     """Runs the bots of all projects.
 
-    Args:
-        bots: lists the bots, and records that one is broken or renamed.
-        connect: returns the bot with a token, without calling the Bot API.
-        receive: receives a bot's updates.
-        service_bot: the service's own bot. If the messenger refuses it too, the cause is not a single token.
-        show: called with the numbers of running and broken bots.
+    `connect` returns the bot with a token, without calling the Bot API. If the messenger refuses `service_bot` too, the
+    cause is not a single token. `show` is called with the numbers of running and broken bots.
     """
 
     def __init__(
@@ -109,12 +110,15 @@ class ProjectBots:
         receive: ReceiveUpdates,
         service_bot: Bot,
         show: Callable[[int, int], None],
+        *,
+        times: ProjectBotTimes = _TIMES,
     ) -> None:
         self._bots = bots
         self._connect = connect
         self._receive = receive
         self._service_bot = service_bot
         self._show = show
+        self._times = times
         self._running: dict[int, _Running] = {}
         self._ending: dict[int, set[asyncio.Task[Any]]] = {}
         self._unreadable: set[bytes] = set()
@@ -124,7 +128,7 @@ class ProjectBots:
         try:
             while True:
                 await self._look()
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(self._times.look)
         finally:
             self._show(0, 0)
             for bot_id in list(self._running):
@@ -155,10 +159,7 @@ class ProjectBots:
         self._show(len(self._running), len(found) - len(wanted))
 
     def _token_to_start(self, bot: ProjectBot) -> str | None:
-        """Return the token of a bot that must start. None: it already runs with this token, or the token is unreadable.
-
-        If the token is unreadable, stop the bot.
-        """
+        """Return the token of a bot that must start; None if it already runs. Stop a bot whose token is unreadable."""
         running = self._running.get(bot.bot_id)
         is_same = running is not None and not running.task.done() and running.known.project_id == bot.project_id
         if running is not None and is_same and running.known.encrypted_token == bot.encrypted_token:
@@ -206,20 +207,19 @@ class ProjectBots:
         """Run one bot until it is cancelled or broken. A bug ends it, and the next look starts it again."""
         structlog.contextvars.bind_contextvars(project_id=bot.project_id, bot_username=bot.username)
         try:
-            if before:
-                # Two tasks that receive the same bot's updates would conflict.
+            if before:  # Two tasks that receive the same bot's updates would conflict.
                 await asyncio.wait(before)
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
         except Exception as error:  # noqa: BLE001 — the other bots must keep running.
-            _log.error("project_bot_failed", error=type(error).__name__, where=code_lines(error))
+            _log.error("project_bot_failed", error=type(error).__name__, stack=describe_stack(error))
 
     async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
         learning = asyncio.create_task(self._look_after(bot_id, bot))
         try:
             while True:
                 try:
-                    await self._receive(bot, ProjectBotReconnection())
+                    await self._receive(bot, ProjectBotReconnection(self._times))
                 except BotTokenRefusedError:
                     running = self._running.get(bot_id)
                     if await self._is_refused(bot) and running is not None:
@@ -240,7 +240,7 @@ class ProjectBots:
         except TelegramAPIError:
             # The address may be wrong or lead to another server. No developer could fix that.
             _log.warning("project_bot_refused", advice="The service's own bot is refused too. Still trying.")
-            await asyncio.sleep(LONGEST_DELAY)
+            await asyncio.sleep(self._times.longest_delay)
             return False
         # The messenger may have refused every token until a moment ago.
         return await self._is_refused_once(bot)
@@ -248,10 +248,10 @@ class ProjectBots:
     async def _is_refused_once(self, bot: Bot) -> bool:
         try:
             await bot.get_me()
-        except (TelegramUnauthorizedError, TelegramNotFound):
+        except TelegramUnauthorizedError:
             return True
         except TelegramAPIError:
-            await asyncio.sleep(REFUSED_SECONDS)
+            await asyncio.sleep(self._times.refused)
         return False
 
     async def _mark_broken(self, bot: ProjectBot) -> bool:
@@ -259,7 +259,7 @@ class ProjectBots:
         try:
             is_told = await self._bots.mark_broken(bot)
         except StoreUnavailable:
-            await asyncio.sleep(REFUSED_SECONDS)
+            await asyncio.sleep(self._times.refused)
             return False
         if is_told:
             _log.error(
@@ -282,9 +282,9 @@ class ProjectBots:
             if not is_listed:
                 is_listed = True
                 await check_settings(bot, me)
-                await announce_commands_once(bot)
+                await announce_commands(bot)
 
         async def failed(_trouble: TelegramAPIError) -> None:
             """Ignore it: the task that receives the updates detects and logs the cause."""
 
-        await watch_account(bot, learned, failed)
+        await watch_account(bot, learned, failed, times=self._times.watch)

@@ -83,11 +83,6 @@ def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
     return Reply(f"{wrong}\n\n{phone_keyboard(texts, seen).text}", keyboard=_keyboard(texts))
 
 
-def unasked_contact_reply(texts: Texts) -> Reply:
-    """Return the reply to a contact that was not requested. It also removes a leftover button."""
-    return Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove())
-
-
 def keyboard_gone(texts: Texts) -> Reply:
     """Return the message that removes the button to share the contact. Editing another message cannot remove it."""
     return Reply(texts.phone.over, keyboard=ReplyKeyboardRemove())
@@ -136,12 +131,6 @@ def _outcome_buttons(texts: Texts, seen: SeenSession, session_token: str) -> Inl
     if seen.outcome == "withdrawn":
         return not_me_after_withdrawal(texts.control, seen.project_id)
     return None if back is None else inline_keyboard(link=back)
-
-
-def withdrawn_reply(texts: Texts, project_id: str, project_name: str, cancelled_at: int) -> Reply:
-    """Return the message that replaces the prompt of a session that its application cancelled."""
-    text = texts.withdrawn.format(project=shown_text(project_name), when=shown_time(cancelled_at))
-    return Reply(text, not_me_after_withdrawal(texts.control, project_id))
 
 
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:

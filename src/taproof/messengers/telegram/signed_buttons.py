@@ -66,9 +66,8 @@ class CheckedTap:
 class ButtonSigner:
     """Signs the buttons of a message before it is sent, and verifies a tap.
 
-    Args:
-        keys: returns the secrets derived from each master key, the current one first. A tap on a message from before a
-            rotation is valid while the earlier master key is configured.
+    `keys` returns the secrets derived from each master key, the current one first. A tap on a message from before a
+    rotation is valid while the earlier master key is configured.
     """
 
     def __init__(self, keys: Callable[[], Sequence[str]]) -> None:

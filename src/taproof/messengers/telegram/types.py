@@ -1,5 +1,6 @@
 """The types of the Bot API (https://core.telegram.org/bots/api#available-types), with the fields that Taproof uses.
 
+A class without a description is the object of the same name, such as https://core.telegram.org/bots/api#user.
 Unknown fields are ignored. For a field of type `Any`, only its presence matters.
 """
 
@@ -14,8 +15,6 @@ class _Type(BaseModel):
 
 
 class User(_Type):
-    """The Bot API object User: https://core.telegram.org/bots/api#user."""
-
     id: int
     is_bot: bool
     first_name: str
@@ -44,15 +43,11 @@ class BotFullInfo(User):
 
 
 class Chat(_Type):
-    """The Bot API object Chat: https://core.telegram.org/bots/api#chat."""
-
     id: int
     type: str
 
 
 class Contact(_Type):
-    """The Bot API object Contact: https://core.telegram.org/bots/api#contact."""
-
     phone_number: str
     first_name: str
     last_name: str | None = None
@@ -66,20 +61,14 @@ class _Whole(_Type):
 
 
 class MessageEntity(_Whole):
-    """The Bot API object MessageEntity: https://core.telegram.org/bots/api#messageentity."""
-
     type: str
 
 
 class LinkPreviewOptions(_Whole):
-    """The Bot API object LinkPreviewOptions: https://core.telegram.org/bots/api#linkpreviewoptions."""
-
     is_disabled: bool | None = None
 
 
 class InlineKeyboardButton(_Type):
-    """The Bot API object InlineKeyboardButton: https://core.telegram.org/bots/api#inlinekeyboardbutton."""
-
     text: str
     callback_data: str | None = None
     url: str | None = None
@@ -88,8 +77,6 @@ class InlineKeyboardButton(_Type):
 
 
 class InlineKeyboardMarkup(_Type):
-    """The Bot API object InlineKeyboardMarkup: https://core.telegram.org/bots/api#inlinekeyboardmarkup."""
-
     inline_keyboard: list[list[InlineKeyboardButton]]
 
 
@@ -104,23 +91,17 @@ def inline_keyboard(*rows: Iterable[tuple[str, str]], link: tuple[str, str] | No
 
 
 class KeyboardButton(_Type):
-    """The Bot API object KeyboardButton: https://core.telegram.org/bots/api#keyboardbutton."""
-
     text: str
     request_contact: bool | None = None
 
 
 class ReplyKeyboardMarkup(_Type):
-    """The Bot API object ReplyKeyboardMarkup: https://core.telegram.org/bots/api#replykeyboardmarkup."""
-
     keyboard: list[list[KeyboardButton]]
     resize_keyboard: bool | None = None
     one_time_keyboard: bool | None = None
 
 
 class ReplyKeyboardRemove(_Type):
-    """The Bot API object ReplyKeyboardRemove: https://core.telegram.org/bots/api#replykeyboardremove."""
-
     remove_keyboard: Literal[True] = True
 
 
@@ -202,8 +183,6 @@ class SentMessage(_Type):
 
 
 class InaccessibleMessage(_Type):
-    """The Bot API object InaccessibleMessage: https://core.telegram.org/bots/api#inaccessiblemessage."""
-
     message_id: int
     date: Literal[0]
     chat: Chat
@@ -217,8 +196,6 @@ TappedMessage = InaccessibleMessage | ShownMessage | UnreadableMessage
 
 
 class CallbackQuery(_Type):
-    """The Bot API object CallbackQuery: https://core.telegram.org/bots/api#callbackquery."""
-
     id: str
     from_user: User = Field(alias="from")
     message: TappedMessage | None = Field(default=None, union_mode="left_to_right")
@@ -227,21 +204,15 @@ class CallbackQuery(_Type):
 
 
 class ChatMember(_Type):
-    """The Bot API object ChatMember: https://core.telegram.org/bots/api#chatmember."""
-
     status: str
 
 
 class ChatMemberUpdated(_Type):
-    """The Bot API object ChatMemberUpdated: https://core.telegram.org/bots/api#chatmemberupdated."""
-
     chat: Chat
     new_chat_member: ChatMember
 
 
 class ManagedBotUpdated(_Type):
-    """The Bot API object ManagedBotUpdated: https://core.telegram.org/bots/api#managedbotupdated."""
-
     user: User
     bot: User
 
@@ -260,23 +231,17 @@ class Update(_Type):
 
 
 class BotCommand(_Type):
-    """The Bot API object BotCommand: https://core.telegram.org/bots/api#botcommand."""
-
     command: str
     description: str
 
 
 class WebhookInfo(_Type):
-    """The Bot API object WebhookInfo: https://core.telegram.org/bots/api#webhookinfo."""
-
     url: str
     allowed_updates: list[str] | None = None
     """The kinds of updates that are delivered; None or an empty list means all that are delivered by default."""
 
 
 class ResponseParameters(_Type):
-    """The Bot API object ResponseParameters: https://core.telegram.org/bots/api#responseparameters."""
-
     retry_after: int | None = None
 
 

@@ -6,10 +6,8 @@ dies, another one takes its updates over within ten seconds. If a process is slo
 
 import asyncio
 import contextlib
-import traceback
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import structlog
 from pydantic import ValidationError
@@ -18,13 +16,13 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS, RENEW_SECONDS
 from taproof.core.service_bot import SERVICE_BOT
+from taproof.core.stacks import describe_stack
 from taproof.http.metrics import TapRefusal
 from taproof.messengers.telegram.bot_api import (
     Bot,
     TelegramAPIError,
     TelegramForbiddenError,
     TelegramNetworkError,
-    TelegramNotFound,
     TelegramRetryAfter,
     TelegramServerError,
     TelegramUnauthorizedError,
@@ -43,20 +41,25 @@ ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member", "manage
 
 LEASE: Final = int(LEASE_SECONDS * SECOND)
 """The time (ms) for which a claim prevents other processes from handling the update, unless it is renewed."""
-HANDLING_SECONDS: Final = 25
-"""The time limit of handling an update from a webhook, because the messenger waits for the answer."""
 _QUERY_ID_LENGTH: Final = 64
-_BUG_PAUSES: Final = (0.2, 1.0, None)
 
-_TROUBLE: Final = (
-    TelegramNetworkError,
-    TelegramServerError,
-    TelegramRetryAfter,
-    TelegramUnauthorizedError,
-    TelegramNotFound,
-)
+_TROUBLE: Final = (TelegramNetworkError, TelegramServerError, TelegramRetryAfter, TelegramUnauthorizedError)
 
 _log = structlog.get_logger(__name__)
+
+
+class HandlingTimes(NamedTuple):
+    """The times of handling an update, in seconds."""
+
+    handling: float = 25
+    """The limit for an update from a webhook, because the messenger waits for the answer."""
+    renew: float = RENEW_SECONDS
+    lose: float = LOSE_SECONDS
+    bug_pauses: tuple[float, ...] = (0.2, 1.0)
+    """The pauses before further attempts at an update that a bug prevents."""
+
+
+_TIMES: Final = HandlingTimes()
 
 
 class UpdateClaims(Protocol):
@@ -77,14 +80,10 @@ class UpdateClaims(Protocol):
 class UpdateIntake:
     """Handles the updates of one bot.
 
-    Args:
-        bot: the bot that receives the updates and sends the replies.
-        react: answers an update. It gets the update, `bot`, `bot_id`, and the `hurry` of `handle`.
-        claims: the store of claims.
-        clock: returns the time in ms.
-        bot_id: the id that the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own bot.
-        observe_tap: called for each tap on a button, with the seconds from its receipt until it is handled.
-        count_refused_tap: called instead for each tap that had no effect, with the reason.
+    `react` answers an update; it gets the update, `bot`, `bot_id`, and the `hurry` of `handle`. `bot_id` is the id that
+    the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own. `observe_tap` is called for
+    each tap on a button, with the seconds from its receipt until it is handled. For a tap that had no effect,
+    `count_refused_tap` is called instead, with the reason.
     """
 
     def __init__(
@@ -97,6 +96,7 @@ class UpdateIntake:
         *,
         observe_tap: Callable[[float], None],
         count_refused_tap: Callable[[TapRefusal], None],
+        times: HandlingTimes = _TIMES,
     ) -> None:
         self._bot = bot
         self._react = react
@@ -105,6 +105,7 @@ class UpdateIntake:
         self._bot_id = bot_id
         self._observe_tap = observe_tap
         self._count_refused_tap = count_refused_tap
+        self._times = times
         self._in_hand: set[int] = set()
         self._handled: set[int] = set()
         self._claimed_at: dict[int, int] = {}
@@ -170,9 +171,9 @@ class UpdateIntake:
             if claim == "in_progress":
                 return "retry"
             self._claimed_at[update.update_id] = now
-            seconds = HANDLING_SECONDS if sole_since is None else None
+            seconds = self._times.handling if sole_since is None else None
             answering = self._answer(update, hurry, seconds, received_at)
-            handling = await self._keep_claim(update.update_id, answering, asked + LOSE_SECONDS)
+            handling = await self._keep_claim(update.update_id, answering, asked + self._times.lose)
             if handling != "done":
                 if sole_since is None:
                     # The Bot API delivers it again within about a second, perhaps to another process.
@@ -191,7 +192,7 @@ class UpdateIntake:
         task = loop.create_task(answering)
         try:
             while True:
-                await asyncio.wait([task], timeout=min(RENEW_SECONDS, max(0.0, deadline - loop.time())))
+                await asyncio.wait([task], timeout=min(self._times.renew, max(0.0, deadline - loop.time())))
                 if task.done():
                     return task.result()
                 asked = loop.time()
@@ -200,7 +201,7 @@ class UpdateIntake:
                     _log.warning("bot_update_deferred", update_id=update_id, reason="claim_lost")
                     return "retry"
                 if renewed:
-                    deadline = asked + LOSE_SECONDS
+                    deadline = asked + self._times.lose
         finally:
             if not task.done():
                 task.cancel()
@@ -224,7 +225,7 @@ class UpdateIntake:
         """Answer the update. Return "done" if it succeeded or can never succeed; only a success is timed."""
         try:
             async with asyncio.timeout(seconds):
-                for pause in _BUG_PAUSES:
+                for pause in (*self._times.bug_pauses, None):
                     try:
                         refusal = await self._react(update, self._bot, self._bot_id, hurry)
                     except (StoreUnavailable, TelegramForbiddenError, TimeoutError, *_TROUBLE):
@@ -283,12 +284,5 @@ def _parse(update: dict[str, Any]) -> Update | None:
     return parsed if any(kind is not None for kind in kinds) else None
 
 
-def code_lines(error: BaseException) -> list[str]:
-    """Return the code lines that raised an error, for a log. The error's text could quote names, tokens or updates."""
-    # Not extract_tb, which reads the source files.
-    frames = [*traceback.walk_tb(error.__traceback__)][-6:]
-    return [f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames]
-
-
 def _log_bug(update_id: int, error: Exception) -> None:
-    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=code_lines(error))
+    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, stack=describe_stack(error))

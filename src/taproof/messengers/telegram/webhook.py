@@ -86,14 +86,17 @@ class WebhookEndpoint:
 
 
 async def keep_webhook(
-    bot: Bot, url: str, secret_tokens: Callable[[], Sequence[str]], reconnection: Reconnection
+    bot: Bot,
+    url: str,
+    secret_tokens: Callable[[], Sequence[str]],
+    reconnection: Reconnection,
+    *,
+    check_seconds: float = CHECK_SECONDS,
+    secret_seconds: float = SECRET_SECONDS,
 ) -> None:
     """Keep a bot's webhook set to `url` until cancelled. Set it again when it, its updates or the secret have changed.
 
-    It is set with the first of `secret_tokens`.
-
-    Raises:
-        BotTokenRefusedError: `reconnection` raised it.
+    It is set with the first of `secret_tokens`. An error of `reconnection` ends it.
     """
     registered = ""
     while True:
@@ -111,17 +114,15 @@ async def keep_webhook(
             await register_webhook(bot, url, secret, reconnection)
             registered = secret
         clock = asyncio.get_running_loop().time
-        next_look = clock() + CHECK_SECONDS
+        next_look = clock() + check_seconds
         while clock() < next_look and secret_tokens()[0] == registered:  # noqa: ASYNC110 — a file changes without an event.
-            await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
+            await asyncio.sleep(min(secret_seconds, check_seconds))
 
 
 async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection) -> None:
     """Set the messenger's webhook to `url`, and retry until it succeeds. Pending updates are kept.
 
-    Raises:
-        ValueError: the secret is not in the form that the Bot API accepts.
-        BotTokenRefusedError: `reconnection` raised it.
+    Raises ValueError if the secret is not in the form that the Bot API accepts. An error of `reconnection` ends it.
     """
     _require_secret(secret_token)
     while True:

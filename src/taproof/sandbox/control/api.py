@@ -3,6 +3,7 @@
 The phone page uses it too. Answers are JSON. An error is `{"error": sentence}` with the code in `X-Error-Code`.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
@@ -23,6 +24,7 @@ from taproof.sandbox.control.errors import (
     UsernameTaken,
 )
 from taproof.sandbox.control.request import (
+    LINK_LIMIT,
     LONGEST_WAIT,
     PERSON_FIELDS,
     find_bot,
@@ -30,6 +32,7 @@ from taproof.sandbox.control.request import (
     integer_field,
     json_response,
     number_parameter,
+    optional_text,
     read_bot,
     read_data,
     read_deeplink,
@@ -44,6 +47,7 @@ from taproof.sandbox.telegram.bots import SandboxBot, SandboxBots
 from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.html import clean_text
+from taproof.sandbox.telegram.init_data import CHAT_TYPES, InitDataSigner
 from taproof.sandbox.telegram.people import PEOPLE_LIMIT
 
 REPLY_SECONDS: Final = 15
@@ -51,24 +55,29 @@ REPLY_SECONDS: Final = 15
 _AS_TYPED: Final = {0x2019: "'"} | dict.fromkeys(range(0x2066, 0x206A))
 _CHOICES: Final = {"Confirm": "c:", "Cancel": "x:"}
 """The prefix of the callback data for each of the bot's two choices, whose labels depend on the language."""
-_LINK_LIMIT: Final = 2_048
+_START_PARAM: Final = re.compile(r"[A-Za-z0-9_-]{1,512}")
 _TEXT_LIMIT: Final = 4_096
 
 
 class ControlApi:
     """The control API routes that act as the simulated users. Deeplinks to `own_hosts` belong to this sandbox."""
 
-    def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
+    def __init__(
+        self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts, signer: InitDataSigner, reply_seconds: float
+    ) -> None:
         self._bots = bots
         self._people = bots.people
         self._faults = faults
         self._own_hosts = own_hosts
+        self._signer = signer
+        self._reply_seconds = reply_seconds
         actions: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "open": self._open,
             "send": self._send,
             "press": self._press,
             "share": self._share,
             "tap": self._tap,
+            "mini-app": self._open_mini_app,
             "block": partial(self._set_blocked, blocked=True),
             "unblock": partial(self._set_blocked, blocked=False),
         }
@@ -96,7 +105,7 @@ class ControlApi:
     async def _open(self, request: Request) -> Response:
         """Open a deeplink, as if the person sent `/start TOKEN`. Answer once the bot has replied, or after 15 s."""
         person = find_person(request, self._people)
-        deeplink = text_field(await read_object(request, "deeplink"), "deeplink", _LINK_LIMIT)
+        deeplink = text_field(await read_object(request, "deeplink"), "deeplink", LINK_LIMIT)
         bot, payload = read_deeplink(deeplink, self._bots, self._own_hosts)
         chat = bot.messenger.chat(person.id)
         _check_writable(chat)
@@ -107,7 +116,7 @@ class ControlApi:
                 message.from_bot and message.message_id > started.message_id for message in chat.messages.values()
             )
 
-        answered = await chat.wait_until(lambda: has_reply() or bot.messenger.is_closed, REPLY_SECONDS)
+        answered = await chat.wait_until(lambda: has_reply() or bot.messenger.is_closed, self._reply_seconds)
         return json_response({"answered": answered and has_reply()} | _conversation(bot, chat))
 
     async def _send(self, request: Request) -> Response:
@@ -163,8 +172,21 @@ class ControlApi:
                 raise ButtonNotTappable
             data = button["callback_data"]
         tap = bot.messenger.tap(chat, message, data, inaccessible=inaccessible)
-        await chat.wait_until(lambda: tap.is_answered or bot.messenger.is_closed, REPLY_SECONDS)
+        await chat.wait_until(lambda: tap.is_answered or bot.messenger.is_closed, self._reply_seconds)
         return json_response({"answered": tap.is_answered, "alert": tap.notice or None, "show_alert": tap.shows_alert})
+
+    async def _open_mini_app(self, request: Request) -> Response:
+        """Return `Telegram.WebApp.initData`, as the Mini App of the bot receives it."""
+        fields, bot, chat = await self._read(request, "bot", "start_param", "chat_type", "auth_date")
+        start_param = optional_text(fields, "start_param", 512)
+        if start_param is not None and _START_PARAM.fullmatch(start_param) is None:
+            raise InvalidSandboxRequest("start_param must be 1 to 512 of A-Z a-z 0-9 _ -.")
+        chat_type = optional_text(fields, "chat_type", 10) or "private"
+        if chat_type not in CHAT_TYPES:
+            raise InvalidSandboxRequest(f"chat_type must be one of: {', '.join(CHAT_TYPES)}.")
+        auth_date = integer_field(fields, "auth_date", 10**8, 10**11 - 1)
+        data = self._signer.sign(chat.person, bot, chat_type, start_param, auth_date)
+        return json_response({"bot": bot.username, "init_data": data})
 
     async def _set_blocked(self, request: Request, *, blocked: bool) -> Response:
         _, bot, chat = await self._read(request, "bot")

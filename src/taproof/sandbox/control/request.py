@@ -28,7 +28,8 @@ HIGHEST_ID: Final = 2**52 - 1
 """The highest user id. According to the Bot API, an id has at most 52 significant bits."""
 LONGEST_WAIT: Final = 30.0
 _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NAME_LIMIT: Final = 64
+LINK_LIMIT: Final = 2_048
+NAME_LIMIT: Final = 64
 _VCARD_LIMIT: Final = 2_048
 _PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
 _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
@@ -40,11 +41,7 @@ PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
 
 
 async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
-    """Return the JSON object of the body.
-
-    Raises:
-        SandboxError: the body is larger than `BODY_LIMIT`, is not a JSON object, or has a field that is not allowed.
-    """
+    """Return the JSON object of the body; refuse one that is too large, or has a field that is not allowed."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # This also keeps web pages of other origins out: a browser sends this type only after a preflight, which fails.
     if content_type != "application/json":
@@ -101,8 +98,8 @@ def read_person(fields: dict[str, Any], free_id: int) -> Person:
     username = optional_text(fields, "username", 33)
     return Person(
         id=free_id if user_id is None else user_id,
-        first_name=text_field(fields, "first_name", _NAME_LIMIT),
-        last_name=optional_text(fields, "last_name", _NAME_LIMIT),
+        first_name=text_field(fields, "first_name", NAME_LIMIT),
+        last_name=optional_text(fields, "last_name", NAME_LIMIT),
         username=_matching("username", username and username.removeprefix("@"), _USERNAME, "ada_lovelace"),
         phone=_matching("phone", optional_text(fields, "phone", 20), _PHONE, "+12025550101"),
         language_code=_matching("language_code", optional_text(fields, "language_code", 35), _LANGUAGE, "en"),
@@ -115,9 +112,6 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
     The forms are `<base>/sandbox/phone?start=…` for the first bot, `<base>/sandbox/phone/<bot>?start=…` for any bot,
     `https://t.me/<bot>?start=…` and `tg://resolve?domain=<bot>&start=…`
     (https://core.telegram.org/bots/features#deep-linking).
-
-    Raises:
-        SandboxError: the link has another form, or the messenger does not accept its parameter.
     """
     try:
         parts = urlsplit(deeplink)
@@ -132,7 +126,7 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
         raise DeeplinkInvalid
     elif not own_hosts.include_authority(parts.netloc):
         raise DeeplinkInvalid(
-            "This deeplink belongs to another sandbox. Use one that this service's generate call returned.",
+            "This deeplink belongs to another sandbox. Use one that this service's generate call returned."
         )
     else:
         username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
@@ -146,11 +140,7 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
 
 
 def find_person(request: Request, people: People) -> Person:
-    """Return the simulated user that the path names.
-
-    Raises:
-        SandboxError: there is no such user.
-    """
+    """Return the simulated user that the path names."""
     user_id = request.path_params["user_id"]
     # Sixteen digits at most: Python refuses to parse very long numbers.
     person = people.get(int(user_id)) if user_id.isdecimal() and len(user_id) <= 16 else None
@@ -165,11 +155,7 @@ def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:
 
 
 def find_bot(bots: SandboxBots, username: str | None) -> SandboxBot:
-    """Return a bot by its username, with or without the `@`, or the first bot for no username.
-
-    Raises:
-        SandboxError: no bot has this name.
-    """
+    """Return a bot by its username, with or without the `@`, or the first bot for no username."""
     bot = bots.find(username.removeprefix("@")) if username else bots.first
     if bot is None:
         raise BotNotFound
@@ -214,8 +200,8 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
             raise InvalidSandboxRequest(f"The fields of a contact are: {', '.join(_CONTACT_FIELDS)}.")
     shared = SandboxContact(
         phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
-        first_name=text_field(contact, "first_name", _NAME_LIMIT),
-        last_name=optional_text(contact, "last_name", _NAME_LIMIT),
+        first_name=text_field(contact, "first_name", NAME_LIMIT),
+        last_name=optional_text(contact, "last_name", NAME_LIMIT),
         user_id=integer_field(contact, "user_id", 1, HIGHEST_ID),
         vcard=optional_text(contact, "vcard", _VCARD_LIMIT),
     )

@@ -18,14 +18,10 @@ class IdTokenRefused(Exception):
 
 
 class IdTokens:
-    """Checks the ID tokens of one client.
+    """Checks the ID tokens of one client. `issuer` is the service's base URL.
 
-    Args:
-        issuer: the service's base URL.
-        client_id: the demo's client.
-        read_jwks: returns the service's JWK set. It is called at each sign-in, since the keys rotate. An application
-            elsewhere reads `/oidc/jwks`, for example with PyJWT's `PyJWKClient`.
-        clock: returns the time in ms.
+    `read_jwks` returns the service's JWK set. It is called at each sign-in, since the keys rotate. An application
+    elsewhere reads `/oidc/jwks`, for example with PyJWT's `PyJWKClient`.
     """
 
     def __init__(

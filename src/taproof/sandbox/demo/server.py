@@ -72,13 +72,8 @@ class _Accepted(NamedTuple):
 class Demo:
     """The demo's routes, as an ASGI application that answers full paths under /demo.
 
-    Args:
-        project_id: the project that the demo signs users in to. It is part of the page, so the browser sees it.
-        read_webhook_secret: returns that project's current webhook secret. It is called at each sign-in, since the
-            secret may rotate.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        id_tokens: checks the ID tokens of the demo's OpenID Connect client; None if it has no client.
+    `project_id` is part of the page, so the browser sees it. `read_webhook_secret` returns that project's current
+    webhook secret. It is called at each sign-in, since the secret may rotate. Without a client, `id_tokens` is None.
     """
 
     def __init__(
@@ -95,8 +90,10 @@ class Demo:
         self._entropy = entropy
         self._id_tokens = id_tokens
         self._shop = (_STATIC / "shop.html").read_text(encoding="utf-8")
-        self._signed_in: OrderedDict[str, tuple[dict[str, Any], int]] = OrderedDict()
-        self._used: dict[str, int] = {}
+        self.signed_in: OrderedDict[str, tuple[dict[str, Any], int]] = OrderedDict()
+        """The signed-in users by the value of their cookie, and when each sign-in ends (ms)."""
+        self.used: dict[str, int] = {}
+        """The used proofs and ID tokens, and when each expires (ms)."""
         self.app: Final = Starlette(
             routes=[
                 Route("/demo", _static_file("stage.html", "text/html", _SECURITY_HEADERS), methods=["GET"]),
@@ -146,15 +143,15 @@ class Demo:
         except TaproofError as error:  # The store is unavailable, or the project was deleted.
             return _json({"error": error.sentence}, 503)
         # Nothing is awaited from here on, so only one of two requests with the same proof succeeds.
-        if accepted.single_use_id in self._used:
+        if accepted.single_use_id in self.used:
             return _json({"error": f"This {kind} has already been used. Start a new sign-in."}, 409)
         now = self._clock()
         self._forget_what_is_over(now)
-        self._used[accepted.single_use_id] = accepted.expires_at
+        self.used[accepted.single_use_id] = accepted.expires_at
         # Each sign-in gets a new id, which makes an id that an attacker planted in the browser useless.
-        self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
+        self.signed_in.pop(request.cookies.get(COOKIE, ""), None)
         session_id = random_base64url(self._entropy)
-        self._signed_in[session_id] = (accepted.user, now + SIGNED_IN_LIFETIME)
+        self.signed_in[session_id] = (accepted.user, now + SIGNED_IN_LIFETIME)
         response = _json(accepted.user | {"location": _SHOP})
         response.set_cookie(
             COOKIE,
@@ -168,7 +165,7 @@ class Demo:
         return response
 
     async def _delete_session(self, request: Request) -> Response:
-        self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
+        self.signed_in.pop(request.cookies.get(COOKIE, ""), None)
         response = _json({"signed_out": True})
         response.delete_cookie(
             COOKIE, path="/demo", secure=request.url.scheme == "https", httponly=True, samesite="lax"
@@ -176,12 +173,6 @@ class Demo:
         return response
 
     async def _accept_proof(self, proof: str) -> _Accepted:
-        """Check a proof.
-
-        Raises:
-            ProofError: it is not valid.
-            TaproofError: the webhook secret cannot be read.
-        """
         secret = await self._read_webhook_secret()
         identity = verify_proof(proof, secret, project_id=self._project_id, now=self._clock() / SECOND)
         user = _shown(
@@ -190,12 +181,6 @@ class Demo:
         return _Accepted(user, identity.session_token, identity.expires_at * SECOND)
 
     async def _accept_id_token(self, id_tokens: IdTokens, id_token: str) -> _Accepted:
-        """Check an ID token.
-
-        Raises:
-            IdTokenRefused: it is not valid.
-            TaproofError: the keys cannot be read.
-        """
         claims = await id_tokens.verify_id_token(id_token)
         user = _shown(
             claims["sub"], claims.get("name", ""), claims.get("preferred_username"), claims.get("phone_number")
@@ -204,15 +189,15 @@ class Demo:
         return _Accepted(user, claims["at_hash"], claims["exp"] * SECOND)
 
     def _signed_in_user(self, request: Request) -> dict[str, Any] | None:
-        user, ends_at = self._signed_in.get(request.cookies.get(COOKIE, ""), (None, 0))
+        user, ends_at = self.signed_in.get(request.cookies.get(COOKIE, ""), (None, 0))
         return user if self._clock() < ends_at else None
 
     def _forget_what_is_over(self, now: int) -> None:
         # An expired proof or ID token is refused anyway, so it need not be remembered as used.
-        for each in [each for each, ends_at in self._used.items() if ends_at <= now]:
-            del self._used[each]
-        while len(self._signed_in) >= SIGNED_IN_LIMIT:
-            self._signed_in.popitem(last=False)
+        for each in [each for each, ends_at in self.used.items() if ends_at <= now]:
+            del self.used[each]
+        while len(self.signed_in) >= SIGNED_IN_LIMIT:
+            self.signed_in.popitem(last=False)
 
 
 def _shown(messenger_id: str, name: str, username: str | None, phone: str | None) -> dict[str, Any]:

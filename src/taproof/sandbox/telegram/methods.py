@@ -28,12 +28,8 @@ DELETABLE: Final = 2 * DAY
 """The time in ms within which a message can be deleted."""
 _SETTINGS: Final = (
     *("can_join_groups", "can_read_all_group_messages", "supports_inline_queries", "supports_guest_queries"),
-    *(
-        "can_connect_to_business",
-        "supports_join_request_queries",
-        "has_topics_enabled",
-        "allows_users_to_create_topics",
-    ),
+    *("can_connect_to_business", "supports_join_request_queries"),
+    *("has_topics_enabled", "allows_users_to_create_topics"),
 )
 """The settings that setMySettings changes and getMe returns, apart from `can_manage_bots`."""
 _SECRET_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]*")
@@ -69,7 +65,7 @@ class BotMethods:
         self._clock = clock
         self._flood = FloodLimit(clock)
         commands = CommandLists(messenger.people)
-        self._methods: Final[dict[str, Callable[[Parameters], Awaitable[Answer]]]] = {
+        self.by_name: Final[dict[str, Callable[[Parameters], Awaitable[Answer]]]] = {
             "getme": self._get_me,
             "getupdates": self._get_updates,
             "setwebhook": self._set_webhook,
@@ -88,18 +84,7 @@ class BotMethods:
             "logout": self._do_nothing,
             "close": self._do_nothing,
         }
-
-    def knows(self, method: str) -> bool:
-        """Return whether there is a method with this name, ignoring case."""
-        return method.lower() in self._methods
-
-    async def call(self, method: str, parameters: Parameters) -> Answer:
-        """Call a known method and return its response.
-
-        Raises:
-            ApiError: the call is refused.
-        """
-        return await self._methods[method.lower()](parameters)
+        """The methods by their name in lower case. A refused call raises `ApiError`."""
 
     async def _get_me(self, _: Parameters) -> Answer:
         # Unlike the other settings, the mode of callback queries is not returned.

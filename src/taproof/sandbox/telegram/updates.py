@@ -80,6 +80,11 @@ class UpdateQueue:
         """Remove one update, which a webhook accepted."""
         self._updates = deque(update for update in self._updates if update.update_id != update_id)
 
+    @property
+    def is_polled(self) -> bool:
+        """Whether a call of getUpdates waits."""
+        return self._poll is not None
+
     def clear(self) -> None:
         """Remove all updates."""
         self._updates.clear()
@@ -87,14 +92,8 @@ class UpdateQueue:
     async def poll(self, offset: int, limit: int, seconds: int) -> list[dict[str, Any]]:
         """Answer getUpdates: remove the updates below the offset, then wait until there is one to return.
 
-        Args:
-            offset: the id of the first wanted update. A negative number -n means the last n updates; 0 or a number
-                far ahead means all.
-            limit: the maximum number of updates to return.
-            seconds: the maximum wait.
-
-        Raises:
-            ApiError: 409 if another call arrives while this one waits, 500 if the sandbox stops.
+        `offset` is the id of the first wanted update. A negative number -n means the last n updates; 0 or a number far
+        ahead means all. It raises ApiError: 409 if another call arrives while this one waits, 500 if the sandbox stops.
         """
         if self._closed:
             raise ApiError(500, _RESTART)
