@@ -7,8 +7,9 @@ from tests.console.browsing import Shown
 from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
 from taproof.core.identifiers import is_key, key_hash
-from taproof.core.oidc.clients import ClientChanges, OidcClient
+from taproof.core.oidc.clients import ClientChanges, OidcClient, client_changes
 from taproof.core.oidc.groups import Groups
+from taproof.core.oidc.model import RefusedMethod
 from taproof.core.projects import Project
 
 URI = "https://grafana.example/login/generic_oauth"
@@ -96,6 +97,27 @@ async def test_a_client_without_a_secret(visitor: Visitor, console: Installation
     assert await stored(console, visitor, project) == [client]
     refused = await visitor.post(f"{page}/regenerate")
     assert (refused.status, "has no secret" in refused.text) == (400, True)
+
+
+async def test_an_application_that_sends_its_secret_in_the_other_way(
+    visitor: Visitor, console: Installation, project: Project
+) -> None:
+    """Its page says what was refused, and which setting accepts it, until that is chosen."""
+    for method, used, told in (
+        ("basic", "post", ("in the request body, and this client expects", "Choose “Secret, as the application")),
+        ("none", "basic", ("in the Authorization header, and this client expects a call without", "Remove the secret")),
+    ):
+        wanted = client_changes({"name": "App", "redirect_uris": [URI], "auth_method": method})
+        client, _ = await new_client(console, visitor, project, wanted)
+        page = page_of(project, client)
+        assert "was refused" not in (await visitor.get(page)).text
+        refused = RefusedMethod(used, client.created_at)
+        assert await console.storage.oidc_clients.record_refused_method(client.id, refused, method)
+        shown = (await visitor.get(page)).text
+        assert "The application was refused at" in shown
+        assert all(each in shown for each in told)
+        shown = (await visitor.follow(await visitor.submit(page, page, auth_method="any"))).text
+        assert "was refused" not in shown
 
 
 async def test_settings_change_what_was_changed_in_the_form(

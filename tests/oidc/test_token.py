@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from tests.oidc.conftest import Web
 from tests.openid_provider import ISSUER, Provider, Shop, basic
 
+from taproof.core.oidc.model import RefusedMethod
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
 FORM = "application/x-www-form-urlencoded"
@@ -72,6 +73,23 @@ async def test_a_refused_method(web: Web, provider: Provider, method: str, other
     assert (line["event"], line["kind"]) == ("credentials_refused", "client_secret")
     assert (line["client_id"], line["used"], line["expected"]) == (shop.id, other, method)
     assert secret not in str(line)
+    recorded = await provider.clients.read_refused_method(shop.client)
+    assert recorded == RefusedMethod(other, provider.node.clock.now)
+    await shop.change_client(auth_method="any")
+    assert await provider.clients.read_refused_method(shop.client) is None
+
+
+async def test_a_wrong_secret_is_no_refused_method(web: Web, provider: Provider) -> None:
+    """Only whoever knows the secret can change what the console shows."""
+    shop = await provider.shop(auth_method="post")
+    with capture_logs() as logs:
+        response = await web.post(
+            "/oidc/token", headers={"Authorization": basic(shop.id, "ocs_wrong")}, data={"a": "1"}
+        )
+    assert_error(response, 401, "invalid_client")
+    assert "must use" not in response.json()["error_description"]
+    assert [(line["client_id"], line["used"], line["expected"]) for line in logs] == [(shop.id, "basic", "post")]
+    assert await provider.clients.read_refused_method(shop.client) is None
 
 
 async def test_a_reused_code(web: Web, shop: Shop) -> None:

@@ -93,7 +93,7 @@ class ClientPages:
         return self._redirect(request, client, "Client created. Paste the values below into the application.", secret)
 
     async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
-        return self._page(request, project, await self._client(request, visitor, project))
+        return await self._page(request, project, await self._client(request, visitor, project))
 
     async def _update(self, request: Request, visitor: Visitor, project: Project) -> Response:
         form = await read_form(request)
@@ -105,7 +105,8 @@ class ClientPages:
             client, secret = await self.clients.update_client(visitor.actor, project.id, client.id, changes)
         except InvalidRequest as error:
             typed, was = client_form.typed(form), client_form.typed(form, "was_")
-            return self._page(request, project, client, typed=typed, was=was, error=in_words(error, client_form.LABELS))
+            sentence = in_words(error, client_form.LABELS)
+            return await self._page(request, project, client, typed=typed, was=was, error=sentence)
         return self._redirect(request, client, "Saved.", secret)
 
     async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -114,7 +115,7 @@ class ClientPages:
         try:
             secret = await self.clients.regenerate_client_secret(visitor.actor, project.id, client.id)
         except InvalidRequest as error:  # It became public in another tab.
-            return self._page(request, project, client, error=error.sentence)
+            return await self._page(request, project, client, error=error.sentence)
         return self._redirect(request, client, "The secret was replaced, and the old one no longer works.", secret)
 
     async def _edit_groups(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -124,7 +125,7 @@ class ClientPages:
         try:
             await self._edit(visitor, client, form)
         except InvalidRequest as error:
-            return self._page(request, project, client, groups_error=in_words(error, client_form.LABELS))
+            return await self._page(request, project, client, groups_error=in_words(error, client_form.LABELS))
         return self._redirect(request, client, "Saved.")
 
     async def _allow_groups(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -137,7 +138,7 @@ class ClientPages:
                 visitor.actor, project.id, client.id, ClientChanges(allowed_groups=allowed)
             )
         except InvalidRequest as error:  # A group was deleted in another tab.
-            return self._page(request, project, client, groups_error=in_words(error, client_form.LABELS))
+            return await self._page(request, project, client, groups_error=in_words(error, client_form.LABELS))
         return self._redirect(request, client, "Saved.")
 
     async def _edit_user(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -179,7 +180,7 @@ class ClientPages:
             raise ClientNotFound
         return await self.clients.read_client(visitor.developer, project.id, client_id)
 
-    def _page(
+    async def _page(
         self,
         request: Request,
         project: Project,
@@ -198,6 +199,7 @@ class ClientPages:
             "values": self._values(),
             "typed": typed or kept,
             "was": was or kept,
+            "refused": await self.clients.read_refused_method(client),
             "limits": _LIMITS,
             "error": error,
             "groups_error": groups_error,

@@ -4,6 +4,7 @@ Sources: RFC 6749, section 3.2; RFC 6750; RFC 8628; RFC 9126; OpenID Connect Cor
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -98,11 +99,16 @@ class ProtocolEndpoints:
             return json_answer(await answer(client, parameters), status, _EXPOSED)
         except Exception as error:  # noqa: BLE001 — a bug must be logged and answered in the shape of OAuth errors.
             if isinstance(error, OAuthError) and error.error == "invalid_client":
-                details = {}
-                if isinstance(error, ClientRefused):
-                    details = {"client_id": error.client_id, "used": error.used, "expected": error.expected}
-                self._limits.refused_credentials.note("client_secret", request.scope, **details)
+                await self._note_refusal(request, error)
             return failure_answer(error, [*_EXPOSED, *challenge(error, "Basic")])
+
+    async def _note_refusal(self, request: Request, error: OAuthError) -> None:
+        """Log the refusal of a client. Its page in the console shows it too, at the rate at which it is logged."""
+        note = partial(self._limits.refused_credentials.note, "client_secret", request.scope)
+        if not isinstance(error, ClientRefused):
+            note()
+        elif note(client_id=error.client_id, used=error.used, expected=error.expected):
+            await self._tokens.record_refusal(error)
 
     async def _read_user(self, request: Request) -> Response:
         access_token = bearer_token(request.scope)

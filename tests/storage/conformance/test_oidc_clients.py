@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+from tests.databases import NOW
 from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.accounts import AuditEntry
+from taproof.core.clock import HOUR
 from taproof.core.errors import InvalidRequest
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient, SignInClient
 from taproof.core.oidc.groups import NO_GROUPS, Groups
+from taproof.core.oidc.model import RefusedMethod
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
@@ -124,6 +127,33 @@ async def test_update_client_gives_and_takes_the_secret(storage: Storage, seed: 
         owned = (project.developer_id, project.id, client.id)
         assert await storage.oidc_clients.update_client(*owned, changes, seed.now, secret=SECRET) == expected
         assert await storage.oidc_clients.read_client(client.id) == found(expected, project, secret_hash)
+
+
+async def test_record_refused_method_once_an_hour(storage: Storage, seed: Seed) -> None:
+    """Another kind replaces it at once, the same one after an hour; a new auth_method erases it."""
+    project = await seed.project()
+    client, other = await seed.client(project), await seed.client(project)
+    record, read = storage.oidc_clients.record_refused_method, storage.oidc_clients.read_refused_method
+    for refused, recorded in (
+        (RefusedMethod("post", NOW), True),
+        (RefusedMethod("post", NOW + HOUR - 1), False),
+        (RefusedMethod("none", NOW + 1), True),
+        (RefusedMethod("none", NOW + 1 + HOUR), True),
+    ):
+        before = await read(client.id)
+        assert await record(client.id, refused, "basic") == recorded
+        assert await read(client.id) == (refused if recorded else before)
+    assert not await record(client.id, RefusedMethod("basic", NOW + 9 * HOUR), "post")
+    assert not await record("oidc_gone", RefusedMethod("post", NOW), "basic")
+    assert await read(other.id) is None
+    for changes, kept in ((ClientChanges(name="New"), True), (ClientChanges(auth_method="any"), False)):
+        await storage.oidc_clients.update_client(project.developer_id, project.id, client.id, changes, seed.now)
+        assert (await read(client.id) is not None) == kept
+
+
+async def test_read_refused_method_of_an_unknown_client(storage: Storage) -> None:
+    """There is none."""
+    assert await storage.oidc_clients.read_refused_method("oidc_gone") is None
 
 
 async def test_delete_client_hides_it_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:

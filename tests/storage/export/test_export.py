@@ -109,7 +109,7 @@ _UNIQUE: Final = {
     "invitations": (1,),
     "projects": (4,),
     "member_invitations": (2,),
-    "oidc_authorizations": (10, 16, 18, 19),
+    "oidc_authorizations": (10, 17, 19, 20),
     "oidc_signing_keys": (2,),
 }
 _KEYS: Final = {

@@ -72,13 +72,15 @@ class ClientRefused(OAuthError):
         used: how the request authenticated: `basic`, `post` or `none`.
         expected: the client's `auth_method`.
         description: what to change.
+        is_proven: whether its secret was right, so that only the way in which it was sent is wrong.
     """
 
-    def __init__(self, client_id: str, used: str, expected: str, description: str) -> None:
+    def __init__(self, client_id: str, used: str, expected: str, description: str, *, is_proven: bool = False) -> None:
         super().__init__("invalid_client", description)
         self.client_id: Final = client_id
         self.used: Final = used
         self.expected: Final = expected
+        self.is_proven: Final = is_proven
 
 
 class RefusedOnPage(OAuthError):

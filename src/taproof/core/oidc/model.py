@@ -32,6 +32,8 @@ JWKS_MAX_AGE: Final = 300
 """The time in seconds for which the JWKS may be cached, and so for which a leaked key is trusted after its end."""
 HINTS_ACCEPTED_FOR: Final = 180 * DAY
 """The time (ms) for which a key that no longer signs is kept, to verify the ID tokens of id_token_hint."""
+REFUSAL_KEPT_FOR: Final = HOUR
+"""The time (ms) after which another refusal of the same kind replaces the one that the console shows."""
 KEYS_RELOADED_AFTER: Final = 5 * SECOND
 """The time (ms) after which each process reads the keys again, and so for which it uses one that was replaced."""
 
@@ -94,6 +96,13 @@ class Authorization:
     redeemed_at: int | None
     access_expires_at: int | None
     revoked_at: int | None
+
+
+class RefusedMethod(NamedTuple):
+    """The way in which a client last authenticated against its `auth_method`, and when (ms)."""
+
+    method: str
+    at: int
 
 
 class NewTokens(NamedTuple):

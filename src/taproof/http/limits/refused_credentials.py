@@ -36,8 +36,8 @@ class RefusedCredentials:
         client_id: str = "",
         used: str = "",
         expected: str = "",
-    ) -> None:
-        """Log a refusal; if too many were just logged, only count it for the next entry.
+    ) -> bool:
+        """Log a refusal, and return True; if too many were just logged, only count it for the next entry.
 
         `route` is the route's template; without one, the path is the route. `client_id` is the OpenID Connect client,
         if the store has it: other text of the request may be anything. `used` and `expected` say how this client sent
@@ -46,7 +46,7 @@ class RefusedCredentials:
         after = LINES.spend(self._tat, self._clock())
         if after is None:
             self._left_out += 1
-            return
+            return False
         self._tat = after
         client = scope.get("client")
         _log.warning(
@@ -61,3 +61,4 @@ class RefusedCredentials:
             expected=expected,
         )
         self._left_out = 0
+        return True

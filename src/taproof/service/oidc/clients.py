@@ -18,6 +18,7 @@ from taproof.core.oidc.clients import (
     checked_changes,
 )
 from taproof.core.oidc.groups import NO_GROUPS, Groups
+from taproof.core.oidc.model import RefusedMethod
 from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import read_project_for, reading_project
@@ -90,6 +91,10 @@ class OidcClients:
         if found is None or found.client.project_id != project_id:
             raise ClientNotFound
         return found.client
+
+    async def read_refused_method(self, client: OidcClient) -> RefusedMethod | None:
+        """Return how a client last authenticated against its `auth_method`."""
+        return await self._storage.oidc_clients.read_refused_method(client.id)
 
     async def update_client(
         self, actor: Actor, project_id: str, client_id: str, changes: ClientChanges

@@ -20,7 +20,14 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.claims import id_token_claims, user_claims
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import ClientRefused, OAuthError
-from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME, DEVICE_INTERVAL, DEVICE_TOLERANCE, Authorization, NewTokens
+from taproof.core.oidc.model import (
+    ACCESS_TOKEN_LIFETIME,
+    DEVICE_INTERVAL,
+    DEVICE_TOLERANCE,
+    Authorization,
+    NewTokens,
+    RefusedMethod,
+)
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
 from taproof.core.sessions import Session
@@ -117,9 +124,16 @@ class Tokens:
                 *(found.client.id, used, expected),
                 f"This client must use {_METHODS[expected]}, but the request used {_METHODS[used]}. Set the client's "
                 "auth_method to any, or change the setting of the application.",
+                is_proven=True,
             )
         require_public_access(found)
         return found
+
+    async def record_refusal(self, refused: ClientRefused) -> None:
+        """Keep the wrong way in which a client authenticated, for its page in the console."""
+        if refused.is_proven:
+            method = RefusedMethod(refused.used, self._clock())
+            await self._storage.oidc_clients.record_refused_method(refused.client_id, method, refused.expected)
 
     async def redeem_code(self, client: SignInClient, parameters: Mapping[str, str]) -> dict[str, Any]:
         """Exchange an authorization code for tokens; return the response (RFC 6749, section 4.1.4).

@@ -98,7 +98,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "oidc_clients": _columns(
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "
         "id_token_lifetime:small grant_types:text devices_since:int? secret_hash:bytes? secret_preview:text? "
-        "created_at:int"
+        "created_at:int refused_method:text? refused_at:int?"
     ),
     "oidc_group_members": _columns("client_id:text messenger_id:text group_name:text is_allowed:small"),
     "deleted_projects": _columns("id:text developer_id:text creator_id:text"),

@@ -217,7 +217,9 @@ CREATE TABLE oidc_clients (
   devices_since BIGINT, -- When the client got the grant device_code; null without it.
   secret_hash BYTEA, -- Null for a client without a secret.
   secret_preview TEXT,
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  refused_method TEXT, -- How the client last authenticated against its auth_method, and when.
+  refused_at BIGINT
 );
 CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id);
 

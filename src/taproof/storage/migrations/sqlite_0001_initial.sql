@@ -223,7 +223,9 @@ CREATE TABLE oidc_clients (
   devices_since INTEGER, -- When the client got the grant device_code; null without it.
   secret_hash BLOB, -- Null for a client without a secret.
   secret_preview TEXT,
-  created_at INTEGER NOT NULL
+  created_at INTEGER NOT NULL,
+  refused_method TEXT, -- How the client last authenticated against its auth_method, and when.
+  refused_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id);
 

@@ -139,7 +139,8 @@ async def test_finish_authorization_of_the_expected_account(storage: Storage, ot
     session = await seed.confirmed(project)
     found = present(await storage.sessions.read_session(session.key))
     account = present(found.identity).messenger_id
-    for number, given in enumerate[NewCode | NewTokens]((CODE, TOKENS)):
+    gifts: tuple[NewCode | NewTokens, ...] = (CODE, TOKENS)
+    for number, given in enumerate(gifts):
         new = await begun(storage, seed, project, session, expected_user=f"{account}{number}")
         assert (await read(storage, new)).expected_user == f"{account}{number}"
         calls = (

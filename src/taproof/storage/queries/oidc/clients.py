@@ -7,6 +7,7 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
 from taproof.core.oidc.groups import Groups
+from taproof.core.oidc.model import REFUSAL_KEPT_FOR, RefusedMethod
 from taproof.storage.queries.database import Queries, point_read
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
@@ -48,7 +49,9 @@ UPDATE_CLIENT: Final = f"""
 UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
   secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $8) END,
   secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $9) END,
-  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $10) END
+  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $10) END,
+  refused_method = CASE {_METHOD} WHEN auth_method THEN refused_method END,
+  refused_at = CASE {_METHOD} WHEN auth_method THEN refused_at END
 WHERE id = $11 AND project_id = $12
 RETURNING id"""
 LOCK_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE id = $1 AND project_id = $2"
@@ -60,6 +63,12 @@ INSERT INTO oidc_group_members (client_id, messenger_id, group_name, is_allowed)
 REPLACE_CLIENT_SECRET: Final = """
 UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
 WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
+RECORD_REFUSED_METHOD: Final = """
+UPDATE oidc_clients SET refused_method = $1, refused_at = $2
+WHERE id = $3 AND auth_method = $4 AND (refused_at IS NULL OR refused_at <= $5 OR refused_method <> $1) RETURNING id"""
+READ_REFUSED_METHOD: Final = (
+    "SELECT refused_method, refused_at FROM oidc_clients WHERE id = $1 AND refused_at IS NOT NULL"
+)
 
 
 class OidcClientQueries(Queries):
@@ -163,6 +172,20 @@ class OidcClientQueries(Queries):
             return True
 
         return await self._database.in_transaction(change)
+
+    async def record_refused_method(self, client_id: str, refused: RefusedMethod, auth_method: str) -> bool:
+        """Record how a client authenticated against its `auth_method`, unless the same was recorded within the hour.
+
+        Return False if nothing was recorded, also because the client has another `auth_method` now. A change of it
+        erases what was recorded.
+        """
+        values = (*refused, client_id, auth_method, refused.at - REFUSAL_KEPT_FOR)
+        return bool(await self._database.change(RECORD_REFUSED_METHOD, *values))
+
+    async def read_refused_method(self, client_id: str) -> RefusedMethod | None:
+        """Return how a client last authenticated against its `auth_method`."""
+        found = await self._database.read(READ_REFUSED_METHOD, client_id)
+        return RefusedMethod(*found[0]) if found else None
 
     async def delete_client(
         self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
