@@ -130,7 +130,9 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
         ({"redirect_uris": " "}, "Redirect URIs must contain 1 to 20 addresses."),
         ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
         ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
-        ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code."),
+        ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code"),
+        ({"post_logout_redirect_uris": "x"}, "Addresses after signing out: number 1 of the list must be absolute"),
+        ({"backchannel_logout_uri": "x"}, "The back-channel logout URI must be absolute"),
         ({"auth_method": "x"}, "auth_method must be one of: basic, post, none."),
     ):
         for page in (page_of(project), page_of(project, client)):

@@ -10,12 +10,15 @@ from taproof.core.oidc.clients import CLIENT_DEFAULTS, GRANT_TYPES, ClientChange
 _IN_WORDS: Final = {
     "name ": "The name ",
     "redirect_uris": "Redirect URIs",
+    "post_logout_redirect_uris": "Addresses after signing out",
+    "backchannel_logout_uri ": "The back-channel logout URI ",
     "id_token_lifetime ": "The lifetime of ID tokens ",
     "grant_types ": "How users sign in ",
 }
 """The beginnings of API error sentences about a field, with the form's own wording."""
 NEW: Final = {"name": "", "redirect_uris": (), **CLIENT_DEFAULTS.given()}
 """The form values for a new client."""
+_LISTS: Final = ("redirect_uris", "post_logout_redirect_uris")
 _CHOICES: Final = ("auth_method", "signing_alg", "email")
 
 
@@ -30,7 +33,8 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
     grants = tuple(form["was_grant_types"].split()) if prefix else tuple(each for each in GRANT_TYPES if form[each])
     return {
         "name": visible_name(form[f"{prefix}name"]),
-        "redirect_uris": tuple(form[f"{prefix}redirect_uris"].split()),
+        **{field: tuple(form[prefix + field].split()) for field in _LISTS},
+        "backchannel_logout_uri": form[f"{prefix}backchannel_logout_uri"].strip(),
         **{field: form[prefix + field] for field in (*_CHOICES, "id_token_lifetime")},
         "grant_types": grants,
     }

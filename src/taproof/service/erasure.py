@@ -2,7 +2,8 @@
 
 A developer erases data only in the projects in which their role permits it.
 
-This erases the user's sessions with name and phone number, webhook events and phone number requests, and the user's
+This erases the user's sessions with name and phone number, webhook events and phone number requests. It erases what
+OpenID Connect clients hold of the user, and tells those clients to sign the user out. It also erases the user's
 identity in the records of users per day. Anonymous counts are kept. A user who signs in again later counts as a new
 user.
 """
@@ -89,7 +90,7 @@ class Erasure:
                 entries.keep()
                 count(rows)
         while rows := await self._storage.erasure.erase_person(
-            messenger_id, developer_id, new_id("gone", self._entropy), BATCH, describe=entries.describe
+            messenger_id, developer_id, new_id("gone", self._entropy), BATCH, self._clock(), describe=entries.describe
         ):
             entries.keep()
             count(rows)

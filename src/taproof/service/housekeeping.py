@@ -5,6 +5,7 @@ from typing import Final
 from taproof.core.clock import DAY, Clock, day_number
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
+from taproof.core.oidc.grants import LOGOUTS_KEPT
 from taproof.core.oidc.model import KEPT_AFTER, PUBLISHED_AFTER
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sessions import IDLE_LIFETIME
@@ -75,6 +76,8 @@ class Housekeeping:
             await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER, BATCH) >= BATCH,
             await self._storage.authorizations.purge_authorizations(now - KEPT_AFTER, BATCH) >= BATCH,
             await self._storage.authorizations.purge_pushed_requests(now, BATCH) >= BATCH,
+            await self._storage.grants.purge_grants(now, BATCH) >= BATCH,
+            await self._storage.logouts.purge_logouts(now - LOGOUTS_KEPT, BATCH) >= BATCH,
             await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
         ]
         # Purge only after all expired sessions are counted: after a long downtime, pending sessions may be old enough

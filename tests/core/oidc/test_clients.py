@@ -20,6 +20,8 @@ def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
         "email": "none",
         "id_token_lifetime": 3600,
         "grant_types": ("authorization_code",),
+        "post_logout_redirect_uris": (),
+        "backchannel_logout_uri": "",
     }
 
 
@@ -34,7 +36,8 @@ WRONG = (
     (ClientChanges(auth_method="private_key_jwt"), "auth_method must be one of: basic, post, none"),  # type: ignore[arg-type]
     (ClientChanges(signing_alg="HS256"), "signing_alg must be one of: RS256, ES256"),  # type: ignore[arg-type]
     (ClientChanges(grant_types=()), "grant_types must contain one or more of: authorization_code, device_code"),
-    (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain"),  # type: ignore[arg-type]
+    (ClientChanges(grant_types=("implicit",)), "grant_types must contain one or more of"),  # type: ignore[arg-type]
+    (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain authorization_code or device_code"),
     (ClientChanges(email="real"), "email must be one of: none, synthetic"),  # type: ignore[arg-type]
 )
 

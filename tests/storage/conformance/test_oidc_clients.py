@@ -14,12 +14,15 @@ from taproof.storage.protocol import Storage
 SECRET: Final = ClientSecret(b"n" * 32, "ocs_nnnn…nnnn")
 
 
-def found(client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32) -> SignInClient:
+def found(
+    client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32, version: int = 0
+) -> SignInClient:
     """Return what `read_client` answers for a client of `Seed.client`."""
     own = (project.texts, project.logo_url)
     devices_since = client.created_at if "device_code" in client.grant_types else None
     settings = (project.is_active, project.public_access, project.same_device, *own)
-    return SignInClient(client, secret_hash, devices_since, project.developer_id, project.name, *settings)
+    values = (client, secret_hash, devices_since, project.developer_id, project.name, *settings)
+    return SignInClient(*values, version=version)
 
 
 async def test_create_client_keeps_every_field(storage: Storage, seed: Seed) -> None:
@@ -91,6 +94,7 @@ async def test_list_clients_is_oldest_first_and_the_projects_own(storage: Storag
         ClientChanges(redirect_uris=("com.example.app:/cb",)),
         ClientChanges(signing_alg="ES256", email="synthetic", id_token_lifetime=300),
         ClientChanges(grant_types=("authorization_code",)),
+        ClientChanges(post_logout_redirect_uris=("https://a.example/",), backchannel_logout_uri="https://b.example/"),
         ClientChanges("All", ("https://all.example/",), "post", "ES256", "synthetic", 301, ("device_code",)),
     ],
 )
@@ -102,7 +106,9 @@ async def test_update_client_changes_only_what_is_given(storage: Storage, seed: 
     owned = (project.developer_id, project.id, client.id)
     answer = await storage.oidc_clients.update_client(*owned, changes, seed.now, secret=SECRET)
     assert answer == expected
-    assert await storage.oidc_clients.read_client(client.id) == found(expected, project)
+    # `version` counts the changes that end what the client's users have: here, the loss of refresh tokens.
+    version = int("refresh_token" not in expected.grant_types)
+    assert await storage.oidc_clients.read_client(client.id) == found(expected, project, version=version)
     assert await storage.oidc_clients.read_client(other.id) == found(other, project)
 
 
@@ -112,14 +118,14 @@ async def test_update_client_gives_and_takes_the_secret(storage: Storage, seed: 
     client = await seed.client(project)
     public = replace(client, auth_method="none", secret_preview=None)
     again = replace(client, auth_method="post", secret_preview=SECRET.preview)
-    for changes, expected, secret_hash in (
-        (ClientChanges(auth_method="none"), public, None),
-        (ClientChanges(name=client.name), public, None),
-        (ClientChanges(auth_method="post"), again, SECRET.hash),
+    for changes, expected, secret_hash, version in (
+        (ClientChanges(auth_method="none"), public, None, 1),
+        (ClientChanges(name=client.name), public, None, 1),
+        (ClientChanges(auth_method="post"), again, SECRET.hash, 2),
     ):
         owned = (project.developer_id, project.id, client.id)
         assert await storage.oidc_clients.update_client(*owned, changes, seed.now, secret=SECRET) == expected
-        assert await storage.oidc_clients.read_client(client.id) == found(expected, project, secret_hash)
+        assert await storage.oidc_clients.read_client(client.id) == found(expected, project, secret_hash, version)
 
 
 async def test_delete_client_hides_it_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
@@ -156,6 +162,6 @@ async def test_regenerate_client_secret_replaces_it_at_once(storage: Storage, ot
     owned = (project.developer_id, project.id)
     assert await storage.oidc_clients.regenerate_client_secret(*owned, client.id, SECRET)
     expected = replace(client, secret_preview=SECRET.preview)
-    assert await other_node.oidc_clients.read_client(client.id) == found(expected, project, SECRET.hash)
+    assert await other_node.oidc_clients.read_client(client.id) == found(expected, project, SECRET.hash, 1)
     assert not await storage.oidc_clients.regenerate_client_secret(*owned, public.id, SECRET)
     assert await storage.oidc_clients.read_client(public.id) == found(public, project, None)

@@ -11,7 +11,7 @@ from taproof.storage.rows import client_change_values, client_from, client_value
 
 _COLUMNS: Final = (
     *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
-    *("grant_types", "secret_preview", "created_at"),
+    *("grant_types", "secret_preview", "created_at", "post_logout_redirect_uris", "backchannel_logout_uri"),
 )
 _CLIENT: Final = ", ".join(f"c.{name}" for name in _COLUMNS)
 # The lock makes a second call count after the first commits, and a deletion of the project find the new client.
@@ -22,30 +22,36 @@ SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 3))}
 WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 3} RETURNING id"""
 READ_CLIENT: Final = point_read(
     sign_in_client_from,
-    f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active, p.public_access, p.same_device,
-  p.texts, p.logo_url""",
+    f"""{_CLIENT}, c.version, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active, p.public_access,
+  p.same_device, p.texts, p.logo_url""",
     "oidc_clients c JOIN projects p ON p.id = c.project_id",
     "c.id",
 )
 LIST_CLIENTS: Final = f"""
 SELECT {_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
 WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
-_CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types")
+_CHANGED: Final = (
+    *("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types"),
+    *("post_logout_redirect_uris", "backchannel_logout_uri"),
+)
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
 _GRANTS: Final = f"COALESCE(${_CHANGED.index('grant_types') + 1}, grant_types)"
 # A client without a secret gets the given one with its new method. A client that has one keeps it. Without the grant,
-# `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`.
+# `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`. Another
+# `version` ends the grants of users: see `queries/oidc/grants.py`.
 UPDATE_CLIENT: Final = f"""
 UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
-  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $8) END,
-  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $9) END,
-  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $10) END
-WHERE id = $11 AND project_id = $12
+  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $10) END,
+  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $11) END,
+  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $12) END,
+  version = version + CASE WHEN ({_METHOD} = 'none') <> (secret_hash IS NULL)
+    OR (grant_types LIKE '%refresh_token%' AND {_GRANTS} NOT LIKE '%refresh_token%') THEN 1 ELSE 0 END
+WHERE id = $13 AND project_id = $14
 RETURNING {", ".join(_COLUMNS)}"""
 DELETE_CLIENT: Final = "DELETE FROM oidc_clients WHERE id = $1 AND project_id = $2 RETURNING id"
 DELETE_CLIENTS: Final = "DELETE FROM oidc_clients WHERE project_id = $1"
 REPLACE_CLIENT_SECRET: Final = """
-UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
+UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2, version = version + 1
 WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
 
 
@@ -101,6 +107,7 @@ class OidcClientQueries(Queries):
         `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
 
         Sign-ins of devices that began before `now` (ms) end if the change takes the grant `device_code` or gives it.
+        All grants of users end if it takes the grant `refresh_token`, or if the client gets or loses its secret.
         """
         member = (developer_id, project_id)
         values = (*client_change_values(changes), *(secret or (None, None)), now, client_id, project_id)
@@ -123,7 +130,10 @@ class OidcClientQueries(Queries):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Replace a client's secret. Return False if this developer's project has no such client with a secret."""
+        """Replace a client's secret, which ends all grants of its users.
+
+        Return False if this developer's project has no such client with a secret.
+        """
         member, values = (developer_id, project_id), (*secret, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", REPLACE_CLIENT_SECRET, *values, entry=entry)
         return bool(changed)
