@@ -30,8 +30,11 @@ from taproof.http.metrics import Metrics
 from taproof.oidc.app import OpenidProvider
 from taproof.oidc.services import ProviderServices
 from taproof.service.oidc import keys
+from taproof.service.oidc.access_tokens import AccessTokens
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices
+from taproof.service.oidc.grants import Grants
+from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
@@ -80,9 +83,10 @@ class Provider:
             waiting=node.signin.waiting,
             base_url=ISSUER,
         )
-        self.tokens = Tokens(
-            storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="sign-in.example"
-        )
+        issuing = TokenIssuer(encryptor, self.keys, issuer=ISSUER, email_domain="sign-in.example")
+        self.tokens = Tokens(storage, encryptor, issuing, clock, system_entropy)
+        self.access_tokens = AccessTokens(storage, issuing, clock)
+        self.grants = Grants(storage, issuing, clock, system_entropy)
         self.devices = Devices(storage, self.sign_ins, ISSUER, clock, system_entropy)
 
     def build(self) -> OpenidProvider:
@@ -93,6 +97,8 @@ class Provider:
             requests=self.requests,
             sign_ins=self.sign_ins,
             tokens=self.tokens,
+            access_tokens=self.access_tokens,
+            grants=self.grants,
             devices=self.devices,
             keys=self.keys,
         )

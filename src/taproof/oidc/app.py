@@ -61,7 +61,7 @@ class OpenidProvider:
         devices = DevicePages(services.devices, self._sign_in_pages, pages, limits=limits, metrics=metrics)
         self.calls: Final = _application(
             [
-                *ProtocolEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
+                *ProtocolEndpoints(services, limits).routes(),
                 *MetadataEndpoints(issuer, services.keys).routes(),
             ],
             _show_failed_call,

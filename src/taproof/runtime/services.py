@@ -33,7 +33,10 @@ from taproof.runtime.store import open_encryptor, open_plans, open_projects, ope
 from taproof.runtime.traces import Tracing, open_traces
 from taproof.service.bots import Bots
 from taproof.service.installation import check_mode
+from taproof.service.oidc.access_tokens import AccessTokens
 from taproof.service.oidc.devices import Devices
+from taproof.service.oidc.grants import Grants
+from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
@@ -189,18 +192,14 @@ def _provider_services(
         waiting=waiting,
         base_url=settings.base_url,
     )
+    email_domain = urlsplit(settings.base_url).hostname or "localhost"
+    issuing = TokenIssuer(encryptor, keys, issuer=settings.base_url, email_domain=email_domain)
     return ProviderServices(
         requests=AuthorizationRequests(storage, system_clock, system_entropy),
         sign_ins=sign_ins,
-        tokens=Tokens(
-            storage,
-            encryptor,
-            keys,
-            system_clock,
-            system_entropy,
-            issuer=settings.base_url,
-            email_domain=urlsplit(settings.base_url).hostname or "localhost",
-        ),
+        tokens=Tokens(storage, encryptor, issuing, system_clock, system_entropy),
+        access_tokens=AccessTokens(storage, issuing, system_clock),
+        grants=Grants(storage, issuing, system_clock, system_entropy),
         devices=Devices(storage, sign_ins, settings.base_url, system_clock, system_entropy),
         keys=keys,
     )

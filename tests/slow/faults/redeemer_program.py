@@ -1,6 +1,6 @@
-"""Redeem authorization codes as soon as they arrive. Started as a program by test_openid_codes.py.
+"""Redeem authorization codes or refresh tokens as soon as they arrive. Started as a program by test_openid_codes.py.
 
-Each line on stdin is a JSON array of codes; each is redeemed by many callers at once. The output on stdout is the
+Each line on stdin is a JSON array of these; each is redeemed by many callers at once. The output on stdout is the
 access token and the ID token that each success gave, with the code, and the number of refusals of each kind.
 """
 

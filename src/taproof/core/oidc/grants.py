@@ -13,6 +13,8 @@ from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import key_hash
 from taproof.core.identity import MessengerIdentity
+from taproof.core.oidc.clients import OidcClient
+from taproof.core.oidc.requests import SCOPES, Scope
 from taproof.core.sessions import SessionKey
 
 IDLE_LIFETIME: Final = 30 * DAY
@@ -82,7 +84,8 @@ class OidcGrant:
     """A stored grant. See `NewGrant` for the first fields.
 
     `access_expires_at` and `access_scopes` are those of the access token of the last refresh. `idle_expires_at` is the
-    time at which it ends unless it is refreshed before.
+    time at which it ends unless it is refreshed before. `refresh_hash` is the SHA-256 of the secret part of its refresh
+    token; None without one.
     """
 
     id: str
@@ -102,7 +105,7 @@ class OidcGrant:
     idle_expires_at: int
     ended_at: int | None
     ended_reason: EndReason | None
-    has_refresh_token: bool
+    refresh_hash: bytes | None
 
     def is_live(self, client_version: int, now: int) -> bool:
         """Return whether the grant is in force at `now` (ms) for a client with this version."""
@@ -183,6 +186,24 @@ def read_refresh_token(text: str) -> RefreshToken | None:
     if found is None or found[3] != _checksum(found[1] + found[2]):
         return None
     return RefreshToken(text, RefreshHashes(key_hash(found[1]), key_hash(found[2])))
+
+
+def gets_refresh_token(client: OidcClient, scopes: tuple[Scope, ...]) -> bool:
+    """Return whether a client that asked for these scopes gets a refresh token (OpenID Connect Core, section 11)."""
+    return "offline_access" in scopes and "refresh_token" in client.grant_types
+
+
+def granted_scopes(client: OidcClient, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """Return the scopes that a client gets of those that it asked for."""
+    if gets_refresh_token(client, scopes):
+        return scopes
+    return tuple(scope for scope in scopes if scope != "offline_access")
+
+
+def stored_scopes(text: str) -> tuple[Scope, ...]:
+    """Return the scopes of a grant from their stored form. Those of a newer release are ignored."""
+    names = text.split()
+    return tuple(scope for scope in SCOPES if scope in names)
 
 
 def _letters(random: bytes, length: int) -> str:

@@ -92,12 +92,12 @@ async def test_read_grant_finds_every_field(storage: Storage, seed: Seed) -> Non
         "openid profile",
         NOW - 1,
         *(None, None, NOW, None, NOW + IDLE_LIFETIME, None, None),
-        has_refresh_token=True,
+        refresh_hash=FIRST.secret,
     )
     assert await storage.grants.read_grant(new.id) == expected
     plain = await granted(storage, seed, refresh=None)
     found = await read(storage, plain)
-    assert (found.has_refresh_token, found.idle_expires_at) == (False, NOW + GRANT_LIFETIME)
+    assert (found.refresh_hash, found.idle_expires_at) == (None, NOW + GRANT_LIFETIME)
 
 
 async def test_redeem_code_gives_no_grant_without_the_users_consent(storage: Storage, seed: Seed) -> None:

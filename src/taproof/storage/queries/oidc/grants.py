@@ -34,7 +34,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 _GRANT: Final = """
 SELECT id, client_id, client_version, project_id, messenger_id, messenger_name, messenger_username, encrypted_phone,
   scopes, auth_time, access_expires_at, access_scopes, created_at, refreshed_at, idle_expires_at, ended_at,
-  ended_reason, family_hash IS NOT NULL
+  ended_reason, refresh_hash
 FROM oidc_grants"""
 READ_GRANT: Final = f"{_GRANT} WHERE id = $1"
 READ_GRANT_BY_FAMILY: Final = f"{_GRANT} WHERE family_hash = $1"
@@ -186,14 +186,14 @@ class GrantQueries(Queries):
 
     async def _find(self, statement: str, value: Any) -> OidcGrant | None:
         found = await self._database.read(statement, value)
-        return _grant_from(found[0]) if found else None
+        return OidcGrant(*found[0]) if found else None
 
     async def list_grants(
         self, project_id: str, client_id: str, before: PageCursor | None, now: int, limit: int
     ) -> list[OidcGrant]:
         """Return the live grants of a client, newest first. A position has `created_at` and the id."""
         values = (project_id, client_id, now, *page_start(before), limit)
-        return [_grant_from(row) for row in await self._database.look_up(LIST_GRANTS, *values)]
+        return [OidcGrant(*row) for row in await self._database.look_up(LIST_GRANTS, *values)]
 
     async def refresh_grant(self, client_id: str, hashes: RefreshHashes, rotation: Rotation, now: int) -> Refreshed:
         """Replace the refresh token and the access token of a client's grant. Of concurrent calls, one succeeds.
@@ -247,9 +247,3 @@ class GrantQueries(Queries):
     async def purge_grants(self, now: int, limit: int) -> int:
         """Erase at most `limit` grants that are over."""
         return await self._database.purge(PURGE_GRANTS, now, limit)
-
-
-def _grant_from(row: Row) -> OidcGrant:
-    fields = list(row)
-    fields[-1] = bool(fields[-1])
-    return OidcGrant(*fields)
