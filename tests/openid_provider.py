@@ -38,6 +38,7 @@ from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
+from taproof.service.oidc.sign_outs import SignOuts
 from taproof.service.oidc.tokens import Tokens
 
 ISSUER = OWN_ORIGIN
@@ -87,6 +88,7 @@ class Provider:
         self.tokens = Tokens(storage, encryptor, issuing, clock, system_entropy)
         self.access_tokens = AccessTokens(storage, issuing, clock)
         self.grants = Grants(storage, issuing, clock, system_entropy)
+        self.sign_outs = SignOuts(storage, self.keys, clock, ISSUER)
         self.devices = Devices(storage, self.sign_ins, ISSUER, clock, system_entropy)
 
     def build(self) -> OpenidProvider:
@@ -99,6 +101,7 @@ class Provider:
             tokens=self.tokens,
             access_tokens=self.access_tokens,
             grants=self.grants,
+            sign_outs=self.sign_outs,
             devices=self.devices,
             keys=self.keys,
         )

@@ -224,7 +224,7 @@ async def test_discovery(web: Web) -> None:
     for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
         assert metadata[name] is False  # Without this, `request_uri` would count as supported.
     endpoints = [value for name, value in metadata.items() if name.endswith(("_endpoint", "_uri"))]
-    assert len(endpoints) == 8
+    assert len(endpoints) == 9
     for url in endpoints:
         assert url.startswith(f"{ISSUER}/oidc/")
         assert (await web.get(url)).status_code in {200, 400, 401, 405}

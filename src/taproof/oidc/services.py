@@ -9,6 +9,7 @@ from taproof.service.oidc.grants import Grants
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
+from taproof.service.oidc.sign_outs import SignOuts
 from taproof.service.oidc.tokens import Tokens
 
 CALLS: Final = (
@@ -30,5 +31,6 @@ class ProviderServices:
     tokens: Tokens
     access_tokens: AccessTokens
     grants: Grants
+    sign_outs: SignOuts
     devices: Devices
     keys: SigningKeys

@@ -40,6 +40,7 @@ from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
+from taproof.service.oidc.sign_outs import SignOuts
 from taproof.service.oidc.tokens import Tokens
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
@@ -200,6 +201,7 @@ def _provider_services(
         tokens=Tokens(storage, encryptor, issuing, system_clock, system_entropy),
         access_tokens=AccessTokens(storage, issuing, system_clock),
         grants=Grants(storage, issuing, system_clock, system_entropy),
+        sign_outs=SignOuts(storage, keys, system_clock, settings.base_url),
         devices=Devices(storage, sign_ins, settings.base_url, system_clock, system_entropy),
         keys=keys,
     )

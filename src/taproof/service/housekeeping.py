@@ -6,7 +6,7 @@ from taproof.core.clock import DAY, Clock, day_number
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.oidc.grants import LOGOUTS_KEPT
-from taproof.core.oidc.model import KEPT_AFTER, PUBLISHED_AFTER
+from taproof.core.oidc.model import HINTS_ACCEPTED_FOR, KEPT_AFTER
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sessions import IDLE_LIFETIME
 from taproof.service.sessions.events import SessionEvents
@@ -73,7 +73,7 @@ class Housekeeping:
             # A contact answers only the latest request. When that request is purged, no earlier session may be pending.
             await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
             await self._storage.prompts.purge_prompts(now, BATCH) >= BATCH,
-            await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER, BATCH) >= BATCH,
+            await self._storage.signing_keys.purge_signing_keys(now - HINTS_ACCEPTED_FOR, BATCH) >= BATCH,
             await self._storage.authorizations.purge_authorizations(now - KEPT_AFTER, BATCH) >= BATCH,
             await self._storage.authorizations.purge_pushed_requests(now, BATCH) >= BATCH,
             await self._storage.grants.purge_grants(now, BATCH) >= BATCH,

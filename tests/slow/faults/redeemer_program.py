@@ -9,6 +9,7 @@ import json
 import sys
 from collections import Counter
 
+import structlog
 from tests.slow.faults.openid_sign_ins import OpenidNode
 
 from taproof.core.errors import StoreUnavailable
@@ -41,6 +42,7 @@ async def main() -> None:
                 given.append((code, tokens["access_token"], tokens["id_token"]))
                 break
 
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is how it talks to the test.
     await node.keys.read_jwks()
     print("ready", flush=True)  # noqa: T201 — how it talks to the test.
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -24,6 +24,7 @@ def provider_metadata(issuer: str) -> dict[str, Any]:
         "pushed_authorization_request_endpoint": f"{issuer}/oidc/par",
         "device_authorization_endpoint": f"{issuer}/oidc/device_authorization",
         "revocation_endpoint": f"{issuer}/oidc/revoke",
+        "end_session_endpoint": f"{issuer}/oidc/end_session",
         "introspection_endpoint": f"{issuer}/oidc/introspect",
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],

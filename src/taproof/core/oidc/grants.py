@@ -43,7 +43,7 @@ the client revoked the refresh token. "reused": a refresh token or an authorizat
 TOLD_REASONS: Final[frozenset[EndReason]] = frozenset({"reported", "blocked", "removed", "ended"})
 """The reasons of which the client does not know yet, so that it gets a logout token."""
 Refreshed = Literal["refreshed", "reused", "gone"]
-"""The outcome of a refresh. "reused": the token was used before, so the grant has ended. "gone": it is not live."""
+"""The outcome of a refresh. "reused": the token was used before, which ended the grant. "gone": it was not live."""
 
 _TOKEN: Final = re.compile(r"ort_([A-Za-z0-9]{22})([A-Za-z0-9]{43})([0-9a-z]{7})")
 

@@ -30,6 +30,8 @@ PUBLISHED_AFTER: Final = DAY + HOUR
 """The time (ms) for which a key is published after its successor signs. ID tokens live for at most a day."""
 JWKS_MAX_AGE: Final = 300
 """The time in seconds for which the JWKS may be cached, and so for which a leaked key is trusted after its end."""
+HINTS_ACCEPTED_FOR: Final = 180 * DAY
+"""The time (ms) for which a key that no longer signs is kept, to verify the ID tokens of id_token_hint."""
 KEYS_RELOADED_AFTER: Final = 5 * SECOND
 """The time (ms) after which each process reads the keys again, and so for which it uses one that was replaced."""
 

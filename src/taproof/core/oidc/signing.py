@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from jwt.types import Options
 
 from taproof.contract.client import SigningAlg
 
@@ -56,6 +57,45 @@ def public_jwk(key: PrivateKey, alg: SigningAlg) -> dict[str, Any]:
     return {**jwk, "use": "sig", "alg": alg, "kid": kid}
 
 
+def key_id_of(id_token: str) -> str | None:
+    """Return the id of the key that an ID token names; None for other text, such as another kind of token."""
+    try:
+        header = jwt.get_unverified_header(id_token)
+    except (jwt.PyJWTError, RecursionError):  # Thousands of nested brackets need more stack than Python has.
+        return None
+    kid = header.get("kid")
+    return kid if isinstance(kid, str) and header.get("typ", "JWT") == "JWT" else None
+
+
+def read_id_token(id_token: str, jwk: dict[str, Any], *, issuer: str, client_id: str) -> dict[str, Any] | None:
+    """Return the claims of an ID token, also if it has expired; None if it is not what this key signed for this client.
+
+    Its algorithm is that of the key, never the one that the token names (RFC 8725, section 3.1).
+    """
+    options: Options = {"verify_exp": False, "verify_iat": False, "require": ["iss", "sub", "aud", "iat"]}
+    try:
+        return jwt.decode(
+            *(id_token, jwt.PyJWK(jwk)), algorithms=[jwk["alg"]], audience=client_id, issuer=issuer, options=options
+        )
+    except jwt.PyJWTError:
+        return None
+
+
+def audience_of(id_token: str) -> str | None:
+    """Return the client that an ID token names, before its signature is verified; None for other text."""
+    try:
+        claims = jwt.decode(id_token, options={"verify_signature": False, "verify_exp": False, "verify_aud": False})
+    except (jwt.PyJWTError, RecursionError):
+        return None
+    audience = claims.get("aud")
+    return audience if isinstance(audience, str) else None
+
+
 def sign_id_token(claims: dict[str, Any], key: PrivateKey, alg: SigningAlg, kid: str) -> str:
     """Return the signed ID token (RFC 7519)."""
     return jwt.encode(claims, key, algorithm=alg, headers={"kid": kid})
+
+
+def sign_logout_token(claims: dict[str, Any], key: PrivateKey, alg: SigningAlg, kid: str) -> str:
+    """Return the signed logout token. Its type keeps it from being taken for an ID token (Back-Channel Logout, 2.4)."""
+    return jwt.encode(claims, key, algorithm=alg, headers={"kid": kid, "typ": "logout+jwt"})

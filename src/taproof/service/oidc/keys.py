@@ -26,10 +26,13 @@ from taproof.core.oidc.model import (
 from taproof.core.oidc.signing import (
     PrivateKey,
     dump_private_key,
+    key_id_of,
     load_private_key,
     new_private_key,
     public_jwk,
+    read_id_token,
     sign_id_token,
+    sign_logout_token,
 )
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
@@ -45,6 +48,10 @@ class Signer(NamedTuple):
     def sign(self, claims: dict[str, Any]) -> str:
         """Return the signed ID token."""
         return sign_id_token(claims, self.key, self.alg, self.kid)
+
+    def sign_logout(self, claims: dict[str, Any]) -> str:
+        """Return the signed logout token."""
+        return sign_logout_token(claims, self.key, self.alg, self.kid)
 
 
 class RotatedKey(NamedTuple):
@@ -86,6 +93,16 @@ class SigningKeys:
         # The clock of the node that created the first key can be ahead of this one.
         key = [key for key in keys if key.signs_from <= now or key is keys[0]][-1]
         return Signer(alg, key.kid, await self._private_key(key))
+
+    async def read_id_token(self, id_token: str, *, issuer: str, client_id: str) -> dict[str, Any] | None:
+        """Return the claims of an ID token of a client, also if it has expired (OpenID Connect Core, section 3.1.2.1).
+
+        Return None if it is not one: then a key that is not leaked has not signed it within `HINTS_ACCEPTED_FOR`, or it
+        belongs to another client.
+        """
+        kid = key_id_of(id_token)
+        jwk = next((key.public_jwk for key in await self._current_keys(self._clock()) if key.kid == kid), None)
+        return None if jwk is None else read_id_token(id_token, json.loads(jwk), issuer=issuer, client_id=client_id)
 
     async def rotate_keys(self) -> list[RotatedKey]:
         """Make the next key of each algorithm sign as soon as it has been published for 24 hours."""

@@ -206,10 +206,10 @@ class GrantQueries(Queries):
             values = (*new, now, now + IDLE_LIFETIME, *hashes, client_id)
             if await transaction.fetch(REFRESH_GRANT, *values):
                 return "refreshed"
-            reused = await transaction.lock(FIND_REUSED, hashes.family, client_id, hashes.secret)
-            for (grant_id,) in reused:
-                await end_grants(transaction, BY_ID, (grant_id,), now, "reused")
-            return "reused" if reused else "gone"
+            for (grant_id,) in await transaction.lock(FIND_REUSED, hashes.family, client_id, hashes.secret):
+                if await end_grants(transaction, BY_ID, (grant_id,), now, "reused"):
+                    return "reused"
+            return "gone"
 
         return await self._database.in_transaction(refresh)
 
