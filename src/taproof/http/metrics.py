@@ -18,6 +18,7 @@
 | `taproof_webhook_dead_letters_total` | none | webhook events that failed after their last attempt |
 | `taproof_webhook_oldest_due_seconds` | none | seconds that the oldest due webhook event has been waiting |
 | `taproof_webhook_delivery_seconds` | `le` | histogram: from a decision to its event's delivery at the first attempt |
+| `taproof_logouts_total` | `outcome` | attempts to tell an OpenID Connect client that a user is signed out |
 | `taproof_ready` | `check` | 1 if the store answers (`store`), or if links can be made (`bot_name`); otherwise 0 |
 | `taproof_leader` | `work` | 1 in the process that does this work: `bot`, `project_bots` or `housekeeping` |
 | `taproof_bot_failing` | none | 1 while the messenger does not accept the call with which the bot receives updates |
@@ -64,6 +65,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taproof.contract.session import SignInStatus
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS, InternalError, TaproofError
+from taproof.core.oidc.grants import LogoutOutcome
 from taproof.core.session_state import CountedDecision
 from taproof.http.cells import Cells, CounterForm, HistogramForm, SharedMetrics
 
@@ -201,6 +203,8 @@ class Metrics:
         self._webhook_dead_letters = counter(
             "taproof_webhook_dead_letters_total", "Webhook events that failed after their last attempt."
         )
+        logouts = counter("taproof_logouts_total", "Attempts to tell a client that a user is signed out.", ["outcome"])
+        self._logouts = {outcome: logouts.labels(outcome) for outcome in get_args(LogoutOutcome)}
         # Every process reads the same store, so the sum would count one event several times.
         self._webhook_oldest_due = gauge(
             "taproof_webhook_oldest_due_seconds",
@@ -250,6 +254,10 @@ class Metrics:
         self._webhook_attempts[outcome].inc()
         if outcome in {"dead", "turned_off"}:
             self._webhook_dead_letters.inc()
+
+    def count_logout(self, outcome: LogoutOutcome) -> None:
+        """Count an attempt to tell a client that a user is signed out."""
+        self._logouts[outcome].inc()
 
     def show_oldest_due(self, seconds: float) -> None:
         """Set the seconds that the oldest due webhook event has been waiting; 0 if none is due."""

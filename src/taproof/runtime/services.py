@@ -38,6 +38,7 @@ from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.grants import Grants
 from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
+from taproof.service.oidc.logouts import Logouts
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
 from taproof.service.oidc.sign_outs import SignOuts
@@ -71,6 +72,7 @@ class Services(UseCases):
     """Shared by all bots."""
     webhook_client: WebhookClient
     openid: ProviderServices
+    logouts: Logouts
     metrics: Metrics
     readiness: Readiness
     limits: RateLimits
@@ -145,6 +147,15 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             new_bot_link_base=f"{settings.base_url}/sandbox/newbot/" if settings.sandbox else "https://t.me/newbot/",
             base_url=settings.base_url,
         )
+        openid = _provider_services(settings, storage, encryptor, sign_in_sessions, waiting, signals=signals)
+        logouts = Logouts(
+            storage,
+            openid.keys,
+            system_clock,
+            system_entropy,
+            issuer=settings.base_url,
+            user_agent=f"Taproof/{version('taproof')}",
+        )
         yield Services(
             **{each.name: getattr(use_cases, each.name) for each in fields(use_cases)},
             storage=storage,
@@ -157,7 +168,8 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             recorded=recorded,
             bot_api=bot_api,
             webhook_client=client,
-            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting, signals=signals),
+            openid=openid,
+            logouts=logouts,
             metrics=metrics,
             readiness=Readiness(storage.ping, lambda: deeplinks.is_known or not settings.serves_api),
             limits=RateLimits(

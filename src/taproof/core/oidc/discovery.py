@@ -46,6 +46,8 @@ def provider_metadata(issuer: str) -> dict[str, Any]:
         "request_uri_parameter_supported": False,
         "require_pushed_authorization_requests": False,
         "authorization_response_iss_parameter_supported": True,
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "ui_locales_supported": ["ar", "en", "es", "fa", "id", "pt", "ru", "tr", "uk", "uz"],
     }

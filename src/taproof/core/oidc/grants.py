@@ -44,6 +44,8 @@ TOLD_REASONS: Final[frozenset[EndReason]] = frozenset({"reported", "blocked", "r
 """The reasons of which the client does not know yet, so that it gets a logout token."""
 Refreshed = Literal["refreshed", "reused", "gone"]
 """The outcome of a refresh. "reused": the token was used before, which ended the grant. "gone": it was not live."""
+LogoutOutcome = Literal["delivered", "retried", "dead"]
+"""The outcome of an attempt to tell a client. "retried": another one follows. "dead": it was the last one."""
 
 _TOKEN: Final = re.compile(r"ort_([A-Za-z0-9]{22})([A-Za-z0-9]{43})([0-9a-z]{7})")
 
