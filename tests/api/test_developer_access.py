@@ -34,6 +34,8 @@ ENDPOINTS = [
     ("GET", "/projects/{project}/clients/{client}"),
     ("PATCH", "/projects/{project}/clients/{client}"),
     ("DELETE", "/projects/{project}/clients/{client}"),
+    ("GET", "/projects/{project}/clients/{client}/grants"),
+    ("DELETE", "/projects/{project}/clients/{client}/grants/{grant}"),
     ("POST", "/projects/{project}/clients/{client}/regenerate"),
     ("GET", "/projects/{project}/webhook-secret"),
     ("POST", "/projects/{project}/webhook-secret/rotate"),
@@ -66,6 +68,7 @@ OWNED = [
 UNKNOWN = {
     "project": NO_PROJECT,
     "client": NO_CLIENT,
+    "grant": "auth_1",
     "token": "tok_x",
     "delivery": NO_DELIVERY,
     "session": NO_SESSION,
@@ -190,7 +193,7 @@ async def test_another_developers_anything_is_not_found(api: Api, method: str, p
     invitation = await api.post(f"/projects/{project['id']}/invitations", ada_token, None)
     before = await dump(api, project["id"], ada_token)
     names = {"project": project["id"], "client": client["client_id"], "token": ada_access.id}
-    names |= {"developer": ada.id, "invitation": invitation["id"]}
+    names |= {"developer": ada.id, "invitation": invitation["id"], "grant": "auth_1"}
     response = await api.call(
         method,
         path.format(**names, delivery=delivery["id"], session=session["id"]),

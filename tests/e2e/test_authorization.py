@@ -116,7 +116,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 37
+    assert len(found) == 39
     return found
 
 
@@ -128,6 +128,7 @@ def calls(
         address = path.format(
             project_id=owned.project.id,
             client_id=owned.client_id,
+            grant_id="auth_1",
             token_id=owned.token_id,
             session_id=owned.session_id,
             messenger_id=owned.messenger_id,

@@ -119,7 +119,7 @@ class Console:
             MemberPages(
                 access, pages, use_cases.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
             ),
-            ClientPages(access, pages, use_cases.clients, base_url),
+            ClientPages(access, pages, use_cases.clients, use_cases.client_grants, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.

@@ -135,6 +135,13 @@ class ClientSettings(TypedDict, total=False):
     ]
 
 
+GRANT_ID: Final = Field(
+    "The grant's id, which is also the claim sid.",
+    example="auth_3Kd9QwErTy7UiOpAsDfGhJ",
+    limits={"pattern": "^auth_[A-Za-z0-9]{1,40}$"},
+)
+
+
 class ClientUpdate(ClientSettings, total=False):
     """The settings of a client that can change."""
 
@@ -204,3 +211,20 @@ class ClientSecret:
     """A client's new secret, shown only once."""
 
     client_secret: Annotated[str, Field("Shown only once.", example=_SECRET_EXAMPLE)] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcGrant:
+    """A user who is signed in to a client: what the client holds of the user after a sign-in."""
+
+    id: Annotated[str, GRANT_ID]
+    messenger_id: Annotated[str, Field("The user's messenger id.", example="123456789")]
+    messenger_name: Annotated[str, Field("The user's name at the sign-in.", example="Ada Lovelace")]
+    messenger_username: Annotated[str | None, Field("null: the user had none.", example="ada")]
+    scopes: Annotated[tuple[str, ...], Field(example=["openid", "profile", "offline_access"])]
+    has_refresh_token: Annotated[
+        bool, Field("false: the client has no refresh token, and is only told when the user must be signed out.")
+    ]
+    created_at: Annotated[datetime, TIME]
+    refreshed_at: Annotated[datetime | None, Field("The last use of a refresh token; null: none was used.")]
+    expires_at: Annotated[datetime, Field("The end of the grant, unless a refresh token is used before.")]

@@ -26,6 +26,7 @@ from taproof.core.clock import iso8601, iso_date
 from taproof.core.counts import ProjectUser
 from taproof.core.deliveries import Attempt
 from taproof.core.oidc.clients import OidcClient
+from taproof.core.oidc.grants import OidcGrant
 from taproof.core.projects import Project
 from taproof.core.sessions import Session
 from taproof.service.analytics import Analytics
@@ -101,6 +102,18 @@ def client(found: OidcClient, secret: str | None = None) -> dict[str, Any]:
     """Return an OpenID Connect client and, if it has a new one, its secret."""
     values = {"client_id": found.id, "client_secret_preview": found.secret_preview, "client_secret": secret}
     return shown(contract_client.ChangedOidcClient, found, **values)
+
+
+def grant(found: OidcGrant) -> dict[str, Any]:
+    """Return a grant of a client."""
+    return shown(
+        contract_client.OidcGrant,
+        found,
+        messenger_username=found.messenger_username or None,
+        scopes=found.scopes.split(),
+        has_refresh_token=found.refresh_hash is not None,
+        expires_at=found.idle_expires_at,
+    )
 
 
 def member(found: Member) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tests.storage.conformance.oidc.test_authorizations import begun
 from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.clock import DAY, HOUR, MINUTE
+from taproof.core.errors import InsufficientRole
 from taproof.core.oidc.clients import ClientChanges, ClientSecret
 from taproof.core.oidc.grants import (
     GRANT_LIFETIME,
@@ -409,6 +410,30 @@ async def test_end_grant_keeps_the_row_for_a_while(storage: Storage, seed: Seed)
     new = await granted(storage, seed, refresh=None)
     assert await storage.grants.end_grant(new.id, NOW, "ended")
     assert (await read(storage, new)).idle_expires_at == NOW + KEPT_AFTER_END
+
+
+async def test_end_client_grant_for_a_member(storage: Storage, seed: Seed) -> None:
+    """Of this developer's client, once, with an audit entry; a viewer may not."""
+    project, other = await seed.project(), await seed.project()
+    new, of_other = await granted(storage, seed, project), await granted(storage, seed, other)
+    end, ada_id = storage.grants.end_client_grant, project.developer_id
+    entry = seed.entry(ada_id, "client.grant_ended")
+    for wrong in (
+        (other.developer_id, project.id, new.client_id, new.id),
+        (ada_id, project.id, of_other.client_id, new.id),
+        (ada_id, project.id, new.client_id, of_other.id),
+        (ada_id, project.id, new.client_id, "auth_none"),
+    ):
+        assert not await end(*wrong, NOW, entry=entry)
+    viewer = await seed.member(project, "viewer")
+    with pytest.raises(InsufficientRole):
+        await end(viewer.id, project.id, new.client_id, new.id, NOW, entry=entry)
+    assert await storage.audit.list_audit_entries(ada_id, None, 9) == []
+    assert await end(ada_id, project.id, new.client_id, new.id, NOW, entry=entry)
+    assert not await end(ada_id, project.id, new.client_id, new.id, NOW, entry=entry)
+    assert await storage.audit.list_audit_entries(ada_id, None, 9) == [entry]
+    assert await ended(storage, new, of_other) == ["ended", None]
+    assert await told(storage) == [(new.id, "1001")]
 
 
 async def test_end_grants_of_user_at_one_client(storage: Storage, seed: Seed) -> None:

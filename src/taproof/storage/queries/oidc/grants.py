@@ -7,6 +7,7 @@ lock. So no grant is created beside a report, a block or an erasure without bein
 
 from typing import Any, Final, NamedTuple
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.grants import (
     GRANT_LIFETIME,
     IDLE_LIFETIME,
@@ -21,6 +22,7 @@ from taproof.core.oidc.grants import (
 )
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values, page_start
 
@@ -110,6 +112,8 @@ WHERE {left(2, 4)} RETURNING id""",
 
 BY_ID: Final = _ended("id")
 """Ends one grant."""
+OF_CLIENT: Final = _ended("id", "project_id", "client_id")
+"""Ends one grant of a client."""
 OF_SESSION: Final = _ended("session_day", "session_hash")
 """Ends the grants of a sign-in session."""
 OF_USER: Final = _ended("messenger_id", "project_id")
@@ -218,6 +222,32 @@ class GrantQueries(Queries):
 
         async def end(transaction: Transaction) -> bool:
             return bool(await end_grants(transaction, BY_ID, (grant_id,), now, reason))
+
+        return await self._database.in_transaction(end)
+
+    async def end_client_grant(
+        self,
+        developer_id: str,
+        project_id: str,
+        client_id: str,
+        grant_id: str,
+        now: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        """End a grant for a developer. Return False if this developer's client has no such grant, or if it has ended.
+
+        Raises:
+            InsufficientRole: the developer's role does not permit it.
+        """
+
+        async def end(transaction: Transaction) -> bool:
+            if not await require_role(transaction, developer_id, project_id, "write"):
+                return False
+            if not await end_grants(transaction, OF_CLIENT, (grant_id, project_id, client_id), now, "ended"):
+                return False
+            await transaction.add_entry(entry)
+            return True
 
         return await self._database.in_transaction(end)
 
