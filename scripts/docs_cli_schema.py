@@ -303,6 +303,8 @@ OUTPUTS: Final[dict[str, type[BaseModel]]] = {
     "clients create": clients.ClientWithSecretAnswer,
     "clients update": clients.ClientWithSecretAnswer,
     "clients regenerate": clients.ClientSecretAnswer,
+    "clients grants": clients.GrantPageAnswer,
+    "clients end-grant": DeletedAnswer,
     "clients delete": DeletedAnswer,
     "tokens list": developer.AccessTokenListAnswer,
     "tokens show": developer.AccessTokenAnswer,

@@ -30,11 +30,15 @@ from taproof.http.metrics import Metrics
 from taproof.oidc.app import OpenidProvider
 from taproof.oidc.services import ProviderServices
 from taproof.service.oidc import keys
+from taproof.service.oidc.access_tokens import AccessTokens
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices
+from taproof.service.oidc.grants import Grants
+from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
+from taproof.service.oidc.sign_outs import SignOuts
 from taproof.service.oidc.tokens import Tokens
 
 ISSUER = OWN_ORIGIN
@@ -80,9 +84,11 @@ class Provider:
             waiting=node.signin.waiting,
             base_url=ISSUER,
         )
-        self.tokens = Tokens(
-            storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="sign-in.example"
-        )
+        issuing = TokenIssuer(encryptor, self.keys, issuer=ISSUER, email_domain="sign-in.example")
+        self.tokens = Tokens(storage, encryptor, issuing, clock, system_entropy)
+        self.access_tokens = AccessTokens(storage, issuing, clock)
+        self.grants = Grants(storage, issuing, clock, system_entropy)
+        self.sign_outs = SignOuts(storage, self.keys, clock, ISSUER)
         self.devices = Devices(storage, self.sign_ins, ISSUER, clock, system_entropy)
 
     def build(self) -> OpenidProvider:
@@ -93,6 +99,9 @@ class Provider:
             requests=self.requests,
             sign_ins=self.sign_ins,
             tokens=self.tokens,
+            access_tokens=self.access_tokens,
+            grants=self.grants,
+            sign_outs=self.sign_outs,
             devices=self.devices,
             keys=self.keys,
         )

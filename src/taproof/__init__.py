@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from taproof.contract.account import Account, Usage
     from taproof.contract.analytics import Analytics, AnalyticsDay, AnalyticsFunnel, ProjectName
     from taproof.contract.audit import AuditEntry
-    from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient
+    from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient, OidcGrant
     from taproof.contract.delivery import Delivery, DeliveryAttempt
     from taproof.contract.member import CreatedMemberInvitation, Member, MemberInvitation
     from taproof.contract.project import (
@@ -85,6 +85,7 @@ __all__ = [
     "MessengerUser",
     "NotFound",
     "OidcClient",
+    "OidcGrant",
     "Project",
     "ProjectName",
     "ProjectSecrets",

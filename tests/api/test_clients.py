@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from tests.api.conftest import START, Api, assert_error
 from tests.api.test_developer_access import NEW_CLIENT, NO_CLIENT
+from tests.granting import grant
 
-from taproof.core.clock import iso8601
+from taproof.core.clock import DAY, iso8601
 from taproof.core.identifiers import is_client_id, is_key
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import CLIENT_LIMIT
 
 
@@ -53,6 +55,8 @@ async def test_a_client_from_creation_to_deletion(clients: Clients) -> None:
         "grant_types": ["authorization_code"],
         "groups": {},
         "allowed_groups": [],
+        "post_logout_redirect_uris": [],
+        "backchannel_logout_uri": "",
         "client_secret_preview": f"{secret[:8]}…{secret[-4:]}",
         "created_at": iso8601(START),
     }
@@ -118,8 +122,13 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"id_token_lifetime": "3600"}, "id_token_lifetime must be a whole number."),
     ({"id_token_lifetime": True}, "id_token_lifetime must be a whole number."),
     ({"id_token_lifetime": 299}, "id_token_lifetime must be a whole number of seconds from 300 to 86400."),
-    ({"grant_types": []}, "grant_types must contain one or more of: authorization_code, device_code."),
-    ({"grant_types": ["device_code", "refresh_token"]}, "grant_types must contain one or more of"),
+    ({"grant_types": []}, "grant_types must contain one or more of: authorization_code, device_code"),
+    ({"grant_types": ["device_code", "implicit"]}, "grant_types must contain one or more of"),
+    ({"grant_types": ["refresh_token"]}, "grant_types must contain authorization_code or device_code beside"),
+    ({"post_logout_redirect_uris": ["x"]}, "post_logout_redirect_uris: number 1 of the list must be absolute"),
+    ({"post_logout_redirect_uris": ["https://app.example/"] * 21}, "must contain at most 20 addresses"),
+    ({"backchannel_logout_uri": "http://app.example/"}, "backchannel_logout_uri must begin with https://"),
+    ({"backchannel_logout_uri": "com.example.app:/cb"}, "backchannel_logout_uri must begin with https://"),
     ({"grant_types": "device_code"}, "grant_types must be a list of strings."),
     ({"client_secret": "mine"}, "client_secret is not a field of this request."),
 ]
@@ -148,3 +157,45 @@ async def test_a_project_has_at_most_fifty_clients(clients: Clients) -> None:
     assert len((await clients.ask("GET"))["clients"]) == CLIENT_LIMIT
     audit = (await clients.api.call("GET", "/audit?limit=200", clients.token)).json()["entries"]
     assert [each["action"] for each in audit].count("client.created") == CLIENT_LIMIT
+
+
+async def test_who_is_signed_in(clients: Clients) -> None:
+    """The live grants come in pages, the latest first. Ending one is final, and another client's is not found."""
+    storage = clients.api.storage
+    client, other = [(await clients.ask("POST", "", NEW_CLIENT))["client_id"] for _ in range(2)]
+    project_id = clients.path.split("/")[2]
+    made = [
+        await grant(storage, project_id, client, MessengerIdentity(user, "Ada", name), START + number, keeps=keeps)
+        for number, (user, name, keeps) in enumerate((("1", "ada", True), ("2", "", False), ("3", "", True)))
+    ]
+    first = await clients.ask("GET", f"/{client}/grants?limit=2")
+    rest = await clients.ask("GET", f"/{client}/grants?limit=2&cursor={first['next_cursor']}")
+    assert [each["id"] for each in (*first["grants"], *rest["grants"])] == [each.id for each in made[::-1]]
+    assert rest["next_cursor"] is None
+    assert rest["grants"] == [
+        {
+            "id": made[0].id,
+            "messenger_id": "1",
+            "messenger_name": "Ada",
+            "messenger_username": "ada",
+            "scopes": ["openid", "offline_access"],
+            "has_refresh_token": True,
+            "created_at": iso8601(START),
+            "refreshed_at": None,
+            "expires_at": iso8601(START + 30 * DAY),
+        }
+    ]
+    assert (first["grants"][1]["messenger_username"], first["grants"][1]["has_refresh_token"]) == (None, False)
+    assert await clients.ask("GET", f"/{other}/grants") == {"grants": [], "next_cursor": None}
+    for path in (f"/{other}/grants/{made[0].id}", f"/{client}/grants/auth_x"):
+        await clients.refused("DELETE", path, None, "grant_not_found")
+    assert await clients.ask("DELETE", f"/{client}/grants/{made[0].id}") == {"deleted": True}
+    await clients.refused("DELETE", f"/{client}/grants/{made[0].id}", None, "grant_not_found")
+    await clients.refused("GET", f"/{NO_CLIENT}/grants", None, "client_not_found")
+    assert "cursor" in await clients.refused("GET", f"/{client}/grants?cursor=x", None)
+    [entry] = [
+        each
+        for each in (await clients.api.call("GET", "/audit", clients.token)).json()["entries"]
+        if each["action"] == "client.grant_ended"
+    ]
+    assert entry["details"] == {"project_id": project_id, "grant_id": made[0].id}

@@ -34,6 +34,8 @@ ENDPOINTS = [
     ("GET", "/projects/{project}/clients/{client}"),
     ("PATCH", "/projects/{project}/clients/{client}"),
     ("DELETE", "/projects/{project}/clients/{client}"),
+    ("GET", "/projects/{project}/clients/{client}/grants"),
+    ("DELETE", "/projects/{project}/clients/{client}/grants/{grant}"),
     ("POST", "/projects/{project}/clients/{client}/regenerate"),
     ("GET", "/projects/{project}/webhook-secret"),
     ("POST", "/projects/{project}/webhook-secret/rotate"),
@@ -56,6 +58,7 @@ ENDPOINTS = [
 UNKNOWN = {
     "project": NO_PROJECT,
     "client": NO_CLIENT,
+    "grant": "auth_1",
     "token": "tok_x",
     "delivery": NO_DELIVERY,
     "session": NO_SESSION,

@@ -33,6 +33,7 @@ async def test_each_route_needs_its_scope(api: Api) -> None:
     names = {
         "project": project["id"],
         "client": client["client_id"],
+        "grant": "auth_1",
         "delivery": delivery["id"],
         "session": session["id"],
         "token": other["id"],

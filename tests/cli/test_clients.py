@@ -46,11 +46,17 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
     }
     assert public == client | changed
     settings = ("--name", "New", "--id-token-lifetime", "300", "--auth-method", "post")
+    ends = ("--post-logout-redirect-uri", URI, "--backchannel-logout-uri", "https://a.example/out")
+    told = run_json("clients", "update", *one, *ends)
+    assert (told["post_logout_redirect_uris"], told["backchannel_logout_uri"]) == ([URI], "https://a.example/out")
+    cleared = run_json("clients", "update", *one, *ends[::2][:1], "", ends[2], "")
+    assert (cleared["post_logout_redirect_uris"], cleared["backchannel_logout_uri"]) == ([], "")
     again = run_json("clients", "update", *one, *settings)
     assert (again["name"], again["id_token_lifetime"], is_key(again["client_secret"], "ocs")) == ("New", 300, True)
     regenerated = run_json("clients", "regenerate", *one, "--yes")
     assert list(regenerated) == ["client_secret"]
     assert regenerated["client_secret"] != again["client_secret"]
+    assert run_json("clients", "grants", *one) == {"grants": [], "next_cursor": None}
     assert run_json("clients", "delete", *one, "--yes") == {"deleted": True}
     assert run_json("clients", "list", *owned) == {"clients": []}
     entries = run_json("audit", "--developer", ADA)["entries"]

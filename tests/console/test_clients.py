@@ -5,8 +5,10 @@ import re
 import pytest
 from tests.console.browsing import Shown
 from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
+from tests.granting import grant
 
 from taproof.core.identifiers import is_key, key_hash
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, OidcClient, client_changes
 from taproof.core.oidc.groups import Groups
 from taproof.core.oidc.model import RefusedMethod
@@ -151,7 +153,9 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
         ({"redirect_uris": " "}, "Redirect URIs must contain 1 to 20 addresses."),
         ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
         ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
-        ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code."),
+        ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code"),
+        ({"post_logout_redirect_uris": "x"}, "Addresses after signing out: number 1 of the list must be absolute"),
+        ({"backchannel_logout_uri": "x"}, "The back-channel logout URI must be absolute"),
         ({"auth_method": "x"}, "auth_method must be one of: any, basic, post, none."),
     ):
         for page in (page_of(project), page_of(project, client)):
@@ -224,3 +228,41 @@ async def test_groups_in_the_console(visitor: Visitor, console: Installation) ->
     assert "staff in" in (await visitor.get(user)).html
     await visitor.post(f"{user}/groups", {"action": "remove-member", "group": own})
     assert await groups() == Groups({"staff": ()}, ("staff",))
+
+
+async def test_who_is_signed_in_and_signing_one_out(visitor: Visitor, console: Installation) -> None:
+    """The list has a button for each user, which ends what the application holds; names are text, not markup."""
+    project, _ = await visitor.create_project()
+    settings = {"grant_types": ("authorization_code", "refresh_token"), "backchannel_logout_uri": "https://a.example/"}
+    changes = ClientChanges(name="Grafana", redirect_uris=(URI,), **settings)  # type: ignore[arg-type]
+    client, _ = await new_client(console, visitor, project, changes)
+    page = f"{page_of(project, client)}/grants"
+    assert f'href="{page}"' in (await visitor.get(page_of(project, client))).html
+    assert "Nobody is signed in" in (await visitor.get(page)).text
+    now = console.clock()
+    ada = await grant(console.storage, project.id, client.id, MessengerIdentity("1001", "Ada <b>", "ada"), now)
+    grace = await grant(
+        console.storage, project.id, client.id, MessengerIdentity("1002", "Grace", ""), now - 1, keeps=False
+    )
+    shown = await visitor.get(page)
+    assert [row[1] for row in shown.rows()] == ["1001", "1002"]
+    assert [row[3] for row in shown.rows()] == ["Not yet", "No refresh token"]
+    assert "Ada <b>" in shown.text
+    end = f"{page}/{ada.id}/end"
+    ended = await visitor.follow(await visitor.submit(page, end))
+    assert "The user is signed out" in ended.text
+    assert [row[1] for row in ended.rows()] == ["1002"]
+    again = await visitor.post(end, {})
+    assert again.status == 404
+    assert "no longer signed in" in again.text
+    (due,) = await console.storage.logouts.claim_logouts(now, now + 1, 9)
+    assert await console.storage.logouts.retry_logout(due, None, "500", now)
+    assert "answered 500" in (await visitor.get(page_of(project, client))).text
+    assert grace.id in (await visitor.get(page)).html
+
+
+async def test_a_client_that_holds_nothing_has_no_list(visitor: Visitor, console: Installation) -> None:
+    """The section appears with refresh tokens or a logout URI only."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    assert "Who is signed in" not in (await visitor.get(page_of(project, client))).text

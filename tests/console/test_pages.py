@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from tests.console.browsing import Browsing, Shown, text_of
 from tests.console.conftest import BASE_URL, Installation, Visitor
+from tests.granting import grant
 
 from taproof.console.guard import SECURITY_HEADERS, Guard
 from taproof.core.accounts import Actor
@@ -76,11 +77,16 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
         visitor.developer, project.id, event_type=None, state=None, limit=1, cursor=None
     )
     browsers = await console.services.console_sessions.list_console_sessions(visitor.developer)
-    client, _ = await console.services.clients.create_client(
-        actor, project.id, ClientChanges(name=HOSTILE, redirect_uris=("https://app.example/cb",))
+    changes = ClientChanges(
+        name=HOSTILE,
+        redirect_uris=("https://app.example/cb",),
+        grant_types=("authorization_code", "refresh_token"),
     )
+    client, _ = await console.services.clients.create_client(actor, project.id, changes)
+    signed_in = await grant(console.storage, project.id, client.id, USER, console.clock())
     ids = {
         "client_id": client.id,
+        "grant_id": signed_in.id,
         "project_id": project.id,
         "session_id": sessions[0].id,
         "delivery_id": deliveries.deliveries[0].record.event_id,

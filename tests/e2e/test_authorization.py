@@ -90,7 +90,7 @@ def owned(developer: Developer) -> Iterator[Property]:
         secrets |= {invitation["id"], invitation["link"].partition("#")[2]}
         ids = {"project_id": project.id, "client_id": oidc["client_id"], "token_id": token["id"]}
         ids |= {"session_id": session_id, "messenger_id": user.messenger_id, "delivery_id": delivery_id}
-        ids |= {"developer_id": account["id"], "invitation_id": invitation["id"]}
+        ids |= {"developer_id": account["id"], "invitation_id": invitation["id"], "grant_id": "auth_1"}
         yield Property(developer, project, ids, secrets)
 
 
@@ -103,7 +103,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 37
+    assert len(found) == 39
     return found
 
 

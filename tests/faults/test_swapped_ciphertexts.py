@@ -5,6 +5,7 @@ shows that neither row's secret is used for the other.
 """
 # ruff: noqa: S608 — the names in statements are this test's own.
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,20 +26,25 @@ from taproof.core.deliveries import Delivery
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
-from taproof.core.identifiers import session_key
+from taproof.core.identifiers import new_id, session_key
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges
+from taproof.core.oidc.grants import NewGrant
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.project_bots import ProjectBot
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.request_context import Requester
+from taproof.core.sessions import SessionKey
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.sign_in import OidcSignIns
+from taproof.service.user_export import UserExports
 from taproof.service.webhooks import WebhookResponse
+from taproof.storage.queries.oidc.grants import create_grant
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.sqlite.store import SqliteStorage
 
 INTERNAL = {"error": "Internal error."}
@@ -312,6 +318,33 @@ async def openid_sign_ins(place: Place) -> None:
             await sign_ins.read_sign_in(each.id, each.browser_secret)
 
 
+async def grant_phones(place: Place) -> None:
+    """The phone number in what a client holds of a user is never shown as that of another one."""
+    made = []
+    for number, project in enumerate(await place.two_projects(collect_phone=True)):
+        user, grant_id = f"{4_000 + number}", new_id("auth", system_entropy)
+        encrypted = place.encryptor.encrypt(
+            "+4915112345678", associated_data_of("grant_phone", grant_id), system_entropy
+        )
+        values = (grant_id, "oidc_1", 0, project.id, SessionKey(0, b"h"), MessengerIdentity(user, "Ada", ""))
+        new = NewGrant(*values, "openid phone", 0, system_clock(), encrypted_phone=encrypted)
+
+        async def create(transaction: Transaction, new: NewGrant = new) -> None:
+            await create_grant(transaction, new)
+
+        await place.storage.database.in_transaction(create)
+        made.append(new)
+    exports = UserExports(place.storage, place.encryptor, system_clock)
+
+    async def shown(user: str) -> list[str | None]:
+        text = "".join([each async for each in exports.export_everywhere(user)])
+        return [each["messenger_phone"] for each in json.loads(text)["grants"]]
+
+    assert [await shown(each.identity.messenger_id) for each in made] == [["+4915112345678"]] * 2
+    place.swap("oidc_grants", "encrypted_phone", "id IN ({})", [each.id for each in made])
+    assert [await shown(each.identity.messenger_id) for each in made] == [[None]] * 2
+
+
 async def signing_keys(place: Place) -> None:
     """No ID token is signed with another key than its `kid` names."""
 
@@ -353,6 +386,7 @@ CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
     ("sessions", "encrypted_phone"): phones,
     ("phone_requests", "encrypted_token"): phone_requests,
     ("oidc_authorizations", "encrypted_session"): openid_sign_ins,
+    ("oidc_grants", "encrypted_phone"): grant_phones,
     ("oidc_signing_keys", "encrypted_private_key"): signing_keys,
     ("metadata", "value"): the_check_of_the_key,
 }
@@ -375,4 +409,4 @@ def test_every_encrypted_column_has_a_case(service: Service) -> None:
     finally:
         connection.close()
     assert {*found, ("metadata", "value")} == set(CASES)
-    assert len(found) == 9
+    assert len(found) == 10

@@ -7,7 +7,7 @@ import jwt
 import pytest
 from structlog.testing import capture_logs
 from tests.oidc.conftest import Web
-from tests.openid_provider import ISSUER, Provider, Shop, basic
+from tests.openid_provider import ISSUER, Parameters, Provider, Shop, basic
 
 from taproof.core.oidc.model import RefusedMethod
 from taproof.oidc.pages.texts.catalog import LANGUAGES
@@ -131,13 +131,54 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
 
 
 async def test_grants(web: Web, shop: Shop) -> None:
-    """Only two grants exist: no password, no implicit, no refresh token (RFC 9700, section 2.4)."""
-    for grant in ("password", "refresh_token", "client_credentials", "implicit", "authorization_code "):
+    """No other grants exist: no password, no implicit (RFC 9700, section 2.4)."""
+    for grant in ("password", "client_credentials", "implicit", "authorization_code "):
         form = {"grant_type": grant, "username": "ada", "password": "x", "refresh_token": "x"}
         response = await web.post("/oidc/token", data=form, headers=authenticated(shop))
         assert_error(response, 400, "unsupported_grant_type")
-    for form in ({"scope": "openid"}, {"grant_type": "authorization_code"}, {"grant_type": DEVICE_GRANT}):
+    for form in (
+        {"scope": "openid"},
+        {"grant_type": "authorization_code"},
+        {"grant_type": "refresh_token"},
+        {"grant_type": DEVICE_GRANT},
+    ):
         assert_error(await web.post("/oidc/token", data=form, headers=authenticated(shop)), 400, "invalid_request")
+
+
+async def test_refresh_revoke_and_introspect(web: Web, provider: Provider) -> None:
+    """Each client uses them as it authenticates: in the shapes of RFC 6749, RFC 7009 and RFC 7662."""
+    for method in ("basic", "post", "none"):
+        shop = await provider.shop(auth_method=method)
+        header, credentials = shop.credentials()
+        headers = {} if header is None else {"Authorization": header}
+
+        async def call(
+            endpoint: str, credentials: Parameters = credentials, headers: Parameters = headers, **form: str
+        ) -> httpx.Response:
+            return await web.post(f"/oidc/{endpoint}", data=credentials | form, headers=headers)
+
+        tokens = (await web.redeem(shop, await web.sign_in(shop.request(scope="openid offline_access")))).json()
+        refreshed = await call("token", grant_type="refresh_token", refresh_token=tokens["refresh_token"])
+        assert (refreshed.status_code, refreshed.headers["cache-control"]) == (200, "no-store")
+        token = refreshed.json()["refresh_token"]
+        described = await call("introspect", token=token)
+        if method == "none":
+            assert_error(described, 401, "invalid_client")
+        else:
+            assert (described.status_code, described.json()["active"]) == (200, True)
+            assert described.headers["cache-control"] == "no-store"
+        for _ in range(2):
+            revoked = await call("revoke", token=token, token_type_hint="refresh_token")
+            assert (revoked.status_code, revoked.headers["access-control-allow-origin"]) == (200, "*")
+        assert_error(await call("token", grant_type="refresh_token", refresh_token=token), 400, "invalid_grant")
+        for endpoint in ("revoke", "introspect"):
+            assert (await web.get(f"/oidc/{endpoint}")).status_code == 405
+            if method != "none":
+                assert_error(await call(endpoint), 400, "invalid_request")
+                wrong = await web.post(f"/oidc/{endpoint}", data={"client_id": shop.id, "token": token})
+                assert_error(wrong, 401, "invalid_client")
+    preflight = await web.client.options("/oidc/revoke")
+    assert preflight.headers["access-control-allow-methods"] == "GET, POST"
 
 
 async def test_userinfo(web: Web, shop: Shop) -> None:
@@ -244,13 +285,13 @@ async def test_discovery(web: Web) -> None:
     assert metadata["response_modes_supported"] == ["query", "form_post"]
     assert metadata["subject_types_supported"] == ["public"]
     assert metadata["code_challenge_methods_supported"] == ["S256"]
-    assert metadata["grant_types_supported"] == ["authorization_code", DEVICE_GRANT]
+    assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token", DEVICE_GRANT]
     assert metadata["ui_locales_supported"] == sorted(LANGUAGES)
     assert metadata["authorization_response_iss_parameter_supported"] is True
     for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
         assert metadata[name] is False  # Without this, `request_uri` would count as supported.
     endpoints = [value for name, value in metadata.items() if name.endswith(("_endpoint", "_uri"))]
-    assert len(endpoints) == 6
+    assert len(endpoints) == 9
     for url in endpoints:
         assert url.startswith(f"{ISSUER}/oidc/")
         assert (await web.get(url)).status_code in {200, 400, 401, 405}

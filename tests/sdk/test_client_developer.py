@@ -137,6 +137,10 @@ def test_the_life_of_an_oidc_client(client: EitherClient) -> None:
     assert (created.grant_types, public.grant_types) == (("authorization_code",), ("device_code",))
     changed = client.update_client(project.id, public.client_id, auth_method="post", redirect_uris=uris)
     assert (changed.name, changed.redirect_uris, changed.signing_alg) == ("App", tuple(uris), "ES256")
+    assert list(client.list_grants(project.id, public.client_id)) == []
+    with pytest.raises(NotFound) as unknown:
+        client.end_grant(project.id, public.client_id, "auth_1")
+    assert unknown.value.code == "grant_not_found"
     regenerated = client.regenerate_client_secret(project.id, public.client_id)
     assert regenerated != changed.client_secret
     assert client.update_client(project.id, public.client_id, name="New").client_secret is None

@@ -7,15 +7,25 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from taproof.api.models import DeletedAnswer, answer_model, described_as, list_model, request_model
-from taproof.api.parameters import Caller, ProjectId, Writer, json_body
-from taproof.contract.client import CLIENT_ID, ChangedOidcClient, ClientSecret, ClientUpdate, OidcClient
+from taproof.api.parameters import Caller, Cursor, Limit, ProjectId, Writer, json_body
+from taproof.contract.client import (
+    CLIENT_ID,
+    GRANT_ID,
+    ChangedOidcClient,
+    ClientSecret,
+    ClientUpdate,
+    OidcClient,
+    OidcGrant,
+)
 from taproof.contract.fields import described
 from taproof.core.oidc.clients import client_changes
 from taproof.service import json_fields
+from taproof.service.oidc.client_grants import ClientGrants
 from taproof.service.oidc.clients import OidcClients
 
 TAG: Final = "OpenID Connect clients"
 ClientId = Annotated[str, described_as(CLIENT_ID)]
+GrantId = Annotated[str, described_as(GRANT_ID)]
 _CHANGES: Final = described(ClientUpdate)
 CreateClient: Final = request_model("CreateClient", "A new client.", _CHANGES, required=["name", "redirect_uris"])
 UpdateClient: Final = request_model(
@@ -27,13 +37,21 @@ ClientSecretAnswer: Final = answer_model("ClientSecretAnswer", ClientSecret)
 ClientListAnswer: Final = list_model(
     "ClientListAnswer", "All clients of a project, oldest first.", "clients", ClientAnswer
 )
+GrantPageAnswer: Final = list_model(
+    "GrantPageAnswer",
+    "A page of the users who are signed in to a client, the latest sign-in first.",
+    "grants",
+    answer_model("GrantAnswer", OidcGrant),
+    in_pages=True,
+)
 
 
 class ClientEndpoints:
     """The endpoints, one method each."""
 
-    def __init__(self, clients: OidcClients) -> None:
+    def __init__(self, clients: OidcClients, grants: ClientGrants) -> None:
         self._clients = clients
+        self._grants = grants
 
     async def list_clients(self, caller: Caller, project_id: ProjectId) -> dict[str, Any]:
         """Return all OpenID Connect clients of a project, oldest first."""
@@ -77,6 +95,23 @@ class ClientEndpoints:
         secret = await self._clients.regenerate_client_secret(writer, project_id, client_id)
         return {"client_secret": secret}
 
+    async def list_grants(
+        self, caller: Caller, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
+    ) -> dict[str, Any]:
+        """Return the users who are signed in to a client: those who stay signed in, or whose client is told of logouts.
+
+        The latest sign-in comes first.
+        """
+        page = await self._grants.list_grants(caller, project_id, client_id, limit=limit, cursor=cursor)
+        return {"grants": [json_fields.grant(each) for each in page.grants], "next_cursor": page.next_cursor}
+
+    async def end_grant(
+        self, writer: Writer, project_id: ProjectId, client_id: ClientId, grant_id: GrantId
+    ) -> DeletedAnswer:
+        """Sign a user out of a client. Its tokens stop working immediately, and its backchannel_logout_uri is told."""
+        await self._grants.end_grant(writer, project_id, client_id, grant_id)
+        return DeletedAnswer(deleted=True)
+
     def add_routes(self, add: Callable[..., None]) -> None:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         clients = "/projects/{project_id}/clients"
@@ -86,4 +121,6 @@ class ClientEndpoints:
         add(TAG, "GET", client, self.read_client, ClientAnswer)
         add(TAG, "PATCH", client, self.update_client, ClientWithSecretAnswer)
         add(TAG, "DELETE", client, self.delete_client)
+        add(TAG, "GET", f"{client}/grants", self.list_grants, GrantPageAnswer)
+        add(TAG, "DELETE", f"{client}/grants/{{grant_id}}", self.end_grant)
         add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, ClientSecretAnswer)

@@ -108,7 +108,7 @@ class DeveloperApi:
         self._deliveries = use_cases.deliveries
         self._audit = use_cases.audit
         self._project_endpoints = ProjectEndpoints(use_cases.projects, use_cases.bots, limits, self._across_projects)
-        self._clients = ClientEndpoints(use_cases.clients)
+        self._clients = ClientEndpoints(use_cases.clients, use_cases.client_grants)
         self._members = MemberEndpoints(use_cases.members)
         self._plans = use_cases.plans
         self._users = UserEndpoints(

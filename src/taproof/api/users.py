@@ -67,6 +67,10 @@ class UserExportAnswer(BaseModel):
         description="The days on which the user signed in, by project. The newest one has the name and the number.",
         examples=[[{"day": "2026-11-20", "project_id": "proj_4Qm8ZtLw1Xc7Rb9Nd2KfVs", "sign_ins": 12}]],
     )
+    grants: Rows = Field(
+        description="What OpenID Connect clients hold of the user after a sign-in, with the name and phone number.",
+        examples=[[{"id": "auth_3Kd9QwErTy7UiOpAsDfGhJ", "client_id": "oidc_6Fh2YzQw8sVb1KdTnXcR3L"}]],
+    )
 
 
 class ErasedAnswer(BaseModel):

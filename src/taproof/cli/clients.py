@@ -6,7 +6,17 @@ from typing import Annotated, Any, Final
 import typer
 
 from taproof.cli.command import group
-from taproof.cli.developer_api import CallRunner, Output, ProjectId, Yes, api_command, confirm, list_output
+from taproof.cli.developer_api import (
+    CallRunner,
+    Cursor,
+    Limit,
+    Output,
+    ProjectId,
+    Yes,
+    api_command,
+    confirm,
+    list_output,
+)
 from taproof.cli.output import Column, print_fields, print_secrets
 from taproof.cli.setting_options import given_settings, with_settings
 from taproof.contract.client import ClientUpdate
@@ -15,6 +25,7 @@ from taproof.sdk import oidc_client_calls
 
 commands: Final = group("clients", "Manage the OpenID Connect clients of projects.")
 
+GrantId = Annotated[str, typer.Argument(metavar="GRANT_ID", help="The id that `clients grants` shows: auth_…")]
 ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="The id that `clients list` shows: oidc_…")]
 
 
@@ -99,6 +110,36 @@ async def regenerate_client_secret(
         _show_secret(answer)
 
     return Output(answer, show)
+
+
+@api_command(commands, "grants")
+async def list_grants(
+    api: CallRunner, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
+) -> Output:
+    """List the users who are signed in to a client: who stay signed in, or of whose logout the client is told."""
+    answer = await api.run(
+        lambda service: oidc_client_calls.list_grants(service, project_id, client_id, page_size=limit).page(cursor)
+    )
+    columns: dict[str, Column] = {
+        "id": "id",
+        "user": "messenger_id",
+        "name": "messenger_name",
+        "scopes": "scopes",
+        "since": "created_at",
+        "refreshed": "refreshed_at",
+        "expires": "expires_at",
+    }
+    return list_output(answer, "grants", columns, empty="Nobody is signed in to this client.")
+
+
+@api_command(commands, "end-grant")
+async def end_grant(
+    api: CallRunner, project_id: ProjectId, client_id: ClientId, grant_id: GrantId, *, yes: Yes = False
+) -> Output:
+    """Sign a user out of a client. Its tokens stop working immediately, and its back-channel logout URI is told."""
+    confirm(f"End {grant_id}? The application must ask the user to sign in again.", yes=yes)
+    answer = await api.call(oidc_client_calls.end_grant, project_id, client_id, grant_id)
+    return Output(answer, lambda: typer.echo(f"Ended {grant_id}."))
 
 
 @api_command(commands, "delete")

@@ -90,7 +90,7 @@ class Console:
             AuditPages(access, pages, use_cases.audit, developers, projects),
             ProjectPages(access, pages, projects, use_cases.bots, use_cases.managed_bots, plans, self._quick_start),
             MemberPages(access, pages, use_cases.members, joining),
-            ClientPages(access, pages, use_cases.clients, base_url),
+            ClientPages(access, pages, use_cases.clients, use_cases.client_grants, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, use_cases.deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.

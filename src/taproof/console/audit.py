@@ -46,6 +46,7 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "client.updated": "Changed an OpenID Connect client",
     "client.secret_regenerated": "Replaced the secret of an OpenID Connect client",
     "client.deleted": "Deleted an OpenID Connect client",
+    "client.grant_ended": "Signed a user out of an OpenID Connect client",
     "webhook_secret.rotated": "Started to rotate a project's webhook secret",
     "webhook_secret.promoted": "Finished rotating a project's webhook secret",
     "webhook_secret.revealed": "Viewed a project's webhook secret",

@@ -10,6 +10,8 @@ from taproof.core.oidc.clients import CLIENT_DEFAULTS, GRANT_TYPES, ClientChange
 LABELS: Final = {
     "name ": "The name ",
     "redirect_uris": "Redirect URIs",
+    "post_logout_redirect_uris": "Addresses after signing out",
+    "backchannel_logout_uri ": "The back-channel logout URI ",
     "id_token_lifetime ": "The lifetime of ID tokens ",
     "grant_types ": "How users sign in ",
     "groups can": "A client can",
@@ -20,6 +22,7 @@ NEW: Final = {"name": "", "redirect_uris": ()} | {
     name: value for name, value in CLIENT_DEFAULTS.given().items() if "groups" not in name
 }
 """The form values for a new client, which has no groups yet."""
+_LISTS: Final = ("redirect_uris", "post_logout_redirect_uris")
 _CHOICES: Final = ("auth_method", "signing_alg", "email")
 
 
@@ -34,7 +37,8 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
     grants = tuple(form["was_grant_types"].split()) if prefix else tuple(each for each in GRANT_TYPES if form[each])
     return {
         "name": visible_name(form[f"{prefix}name"]),
-        "redirect_uris": tuple(form[f"{prefix}redirect_uris"].split()),
+        **{field: tuple(form[prefix + field].split()) for field in _LISTS},
+        "backchannel_logout_uri": form[f"{prefix}backchannel_logout_uri"].strip(),
         **{field: form[prefix + field] for field in (*_CHOICES, "id_token_lifetime")},
         "grant_types": grants,
     }

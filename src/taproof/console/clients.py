@@ -13,18 +13,22 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, in_words, read_form
 from taproof.console.rendering import PageRenderer
 from taproof.contract.client import MAX_LIFETIME, MIN_LIFETIME, REDIRECT_URIS_LIMIT
-from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
+from taproof.core.errors import ClientNotFound, GrantNotFound, InvalidRequest, TooManyClients
 from taproof.core.identifiers import is_client_id
 from taproof.core.names import isolated_name
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, OidcClient
 from taproof.core.oidc.discovery import provider_metadata
+from taproof.core.oidc.grants import LogoutFailure
 from taproof.core.oidc.groups import Groups
 from taproof.core.projects import Project
+from taproof.service.oidc.client_grants import ClientGrants, GrantPage
 from taproof.service.oidc.clients import OidcClients
 
 _SHOWN_ONCE: Final = (
     "It is shown only once. Paste it into the application's settings, or store it with your server's other secrets."
 )
+GRANTS_SHOWN: Final = 50
+_ENDED: Final = "This user is no longer signed in to the application. The list below is current."
 _ADDRESSES: Final = {
     "Authorization endpoint": "authorization_endpoint",
     "Token endpoint": "token_endpoint",
@@ -42,6 +46,7 @@ class ClientPages:
     access: Access
     pages: PageRenderer
     clients: OidcClients
+    grants: ClientGrants
     base_url: str
     """The issuer."""
 
@@ -57,6 +62,8 @@ class ClientPages:
             Route(client, on_project(self._show), methods=["GET"]),
             Route(client, on_project(self._update), methods=["POST"]),
             Route(f"{client}/regenerate", on_project(self._regenerate), methods=["POST"]),
+            Route(f"{client}/grants", on_project(self._list_grants), methods=["GET"]),
+            Route(f"{client}/grants/{{grant_id}}/end", on_project(self._end_grant), methods=["POST"]),
             Route(f"{client}/delete", on_project(self._delete), methods=["POST"]),
             Route(f"{client}/groups", on_project(self._edit_groups), methods=["POST"]),
             Route(f"{client}/allowed-groups", on_project(self._allow_groups), methods=["POST"]),
@@ -93,7 +100,41 @@ class ClientPages:
         return self._redirect(request, client, "Client created. Paste the values below into the application.", secret)
 
     async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
-        return await self._page(request, project, await self._client(request, visitor, project))
+        client = await self._client(request, visitor, project)
+        failure = await self.grants.read_logout_failure(visitor.developer, project.id, client.id)
+        return await self._page(request, project, client, failure=failure)
+
+    async def _list_grants(
+        self, request: Request, visitor: Visitor, project: Project, *, error: str = "", status: int = 200
+    ) -> Response:
+        client = await self._client(request, visitor, project)
+        cursor = request.query_params.get("cursor")
+        page = GrantPage([], None)
+        try:
+            page = await self.grants.list_grants(
+                *(visitor.developer, project.id, client.id), limit=GRANTS_SHOWN, cursor=cursor
+            )
+        except InvalidRequest as invalid:
+            error, status = invalid.sentence, 400
+        context = {
+            "project": project,
+            "client": client,
+            "grants": page.grants,
+            "next_cursor": page.next_cursor,
+            "is_first": cursor is None,
+            "error": error,
+        }
+        return self.pages.render(request, "grants.html", context, status=status)
+
+    async def _end_grant(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        await read_form(request)
+        client = await self._client(request, visitor, project)
+        try:
+            await self.grants.end_grant(visitor.actor, project.id, client.id, request.path_params["grant_id"])
+        except GrantNotFound:
+            return await self._list_grants(request, visitor, project, error=_ENDED, status=404)
+        path = f"{HOME}/{project.id}/clients/{client.id}/grants"
+        return self.pages.redirect(request, path, notice="The user is signed out of this application.")
 
     async def _update(self, request: Request, visitor: Visitor, project: Project) -> Response:
         form = await read_form(request)
@@ -190,6 +231,7 @@ class ClientPages:
         was: Mapping[str, Any] | None = None,
         error: str = "",
         groups_error: str = "",
+        failure: LogoutFailure | None = None,
     ) -> Response:
         """Show a client. After an error, show the input `typed` instead of the values `was`."""
         kept = client_form.shown(client)
@@ -203,6 +245,7 @@ class ClientPages:
             "limits": _LIMITS,
             "error": error,
             "groups_error": groups_error,
+            "failure": failure,
         }
         return self.pages.render(request, "client.html", context, status=400 if error or groups_error else 200)
 

@@ -38,6 +38,7 @@ AuditAction = Literal[
     "client.updated",
     "client.secret_regenerated",
     "client.deleted",
+    "client.grant_ended",
     "webhook_secret.rotated",
     "webhook_secret.promoted",
     "webhook_secret.revealed",

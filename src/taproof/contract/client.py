@@ -15,8 +15,9 @@ SigningAlg = Literal["RS256", "ES256"]
 """The algorithm that signs a client's ID tokens (RFC 7518)."""
 EmailClaim = Literal["none", "synthetic"]
 """The e-mail address in ID tokens: "none", or "synthetic" for an address that receives no mail."""
-GrantType = Literal["authorization_code", "device_code"]
-"""A way in which a client signs users in: in a browser that returns to it, or on a device without one (RFC 8628)."""
+GrantType = Literal["authorization_code", "device_code", "refresh_token"]
+"""A way in which a client signs users in: in a browser that returns to it, or on a device without one (RFC 8628).
+"refresh_token": it may keep them signed in, with the scope offline_access (RFC 6749, section 6)."""
 MIN_LIFETIME: Final = 300
 MAX_LIFETIME: Final = 86_400
 """The lifetime of an ID token, in seconds."""
@@ -35,6 +36,7 @@ _REDIRECT_URI: Final = (
     rf"^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+){_AFTER_HOST}|http://(127\.0\.0\.1|\[::1\]|localhost){_AFTER_HOST}"
     r"|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+:[!$-)+-;=?-\[\]_a-z~%@]*)$"
 )
+_LOGOUT_URI: Final = rf"^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+){_AFTER_HOST}|http://(127\.0\.0\.1|\[::1\]|localhost){_AFTER_HOST})?$"
 
 CLIENT_ID: Final = Field(
     "The client's id.", example="oidc_6Fh2YzQw8sVb1KdTnXcR3L", limits={"pattern": "^oidc_[A-Za-z0-9]{16,40}$"}
@@ -93,20 +95,21 @@ class ClientSettings(TypedDict, total=False):
         Collection[GrantType] | None,
         Field(
             "How the client signs users in, at least one: authorization_code (in a browser), device_code (on a "
-            "device that shows a code, RFC 8628). Any other use is refused with unauthorized_client. Removing one ends "
-            "the sign-ins that use it. The order and duplicates do not matter.",
+            "device that shows a code, RFC 8628). Beside these, refresh_token lets it keep users signed in, if it asks "
+            "for the scope offline_access. Any other use is refused with unauthorized_client. Removing one ends the "
+            "sign-ins that use it. The order and duplicates do not matter.",
             limits={"items": {"type": "string", "enum": list(get_args(GrantType))}, "minItems": 1},
             default=["authorization_code"],
             option=Option(
-                "How the client signs users in: authorization_code, or device_code for devices that show a code; "
-                "repeat it for both. A new client: authorization_code.",
+                "How the client signs users in: authorization_code, or device_code for devices that show a code. "
+                "refresh_token: it may keep them signed in. Repeat the option for several. A new client: "
+                "authorization_code.",
                 flag="--grant-type",
                 metavar="GRANT",
                 often=True,
             ),
         ),
     ]
-
     groups: Annotated[
         Mapping[str, Collection[str]] | None,
         Field(
@@ -144,6 +147,44 @@ class ClientSettings(TypedDict, total=False):
             ),
         ),
     ]
+    post_logout_redirect_uris: Annotated[
+        Collection[str] | None,
+        Field(
+            "The addresses to which the end_session_endpoint may send users after they signed out. A request must name "
+            "one of them exactly, except for the port of a loopback address. The rules are those of redirect_uris. "
+            "Empty: users stay on a page of Taproof.",
+            example=["https://grafana.example/login"],
+            limits={
+                "items": {"type": "string", "maxLength": REDIRECT_URI_LENGTH, "pattern": _REDIRECT_URI},
+                "maxItems": REDIRECT_URIS_LIMIT,
+            },
+            default=[],
+            option=Option(
+                'An address for users who signed out; repeat it for several. "": none.',
+                flag="--post-logout-redirect-uri",
+                metavar="URI",
+            ),
+        ),
+    ]
+    backchannel_logout_uri: Annotated[
+        str | None,
+        Field(
+            "Taproof posts a logout token to this address when a user reports a sign-in, blocks the project, is erased "
+            "or is no longer allowed, so that the application signs the user out (OpenID Connect Back-Channel Logout "
+            '1.0). https://; http:// for 127.0.0.1, [::1] and localhost only. "": none.',
+            example="https://grafana.example/backchannel-logout",
+            limits={"maxLength": REDIRECT_URI_LENGTH, "pattern": _LOGOUT_URI},
+            default="",
+            option=Option('The address that gets logout tokens. "": none.', metavar="URI"),
+        ),
+    ]
+
+
+GRANT_ID: Final = Field(
+    "The grant's id, which is also the claim sid.",
+    example="auth_3Kd9QwErTy7UiOpAsDfGhJ",
+    limits={"pattern": "^auth_[A-Za-z0-9]{1,40}$"},
+)
 
 
 class ClientUpdate(ClientSettings, total=False):
@@ -191,6 +232,8 @@ class OidcClient:
     grant_types: tuple[str, ...]
     groups: dict[str, list[str]]
     allowed_groups: tuple[str, ...]
+    post_logout_redirect_uris: tuple[str, ...]
+    backchannel_logout_uri: str
     client_secret_preview: Annotated[str | None, Field("null: the client has no secret.", example="ocs_a1B2…Wx9z")]
     created_at: Annotated[datetime, TIME]
 
@@ -215,3 +258,20 @@ class ClientSecret:
     """A client's new secret, shown only once."""
 
     client_secret: Annotated[str, Field("Shown only once.", example=_SECRET_EXAMPLE)] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcGrant:
+    """A user who is signed in to a client: what the client holds of the user after a sign-in."""
+
+    id: Annotated[str, GRANT_ID]
+    messenger_id: Annotated[str, Field("The user's messenger id.", example="123456789")]
+    messenger_name: Annotated[str, Field("The user's name at the sign-in.", example="Ada Lovelace")]
+    messenger_username: Annotated[str | None, Field("null: the user had none.", example="ada")]
+    scopes: Annotated[tuple[str, ...], Field(example=["openid", "profile", "offline_access"])]
+    has_refresh_token: Annotated[
+        bool, Field("false: the client has no refresh token, and is only told when the user must be signed out.")
+    ]
+    created_at: Annotated[datetime, TIME]
+    refreshed_at: Annotated[datetime | None, Field("The last use of a refresh token; null: none was used.")]
+    expires_at: Annotated[datetime, Field("The end of the grant, unless a refresh token is used before.")]

@@ -20,7 +20,14 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
 
 BoundKind = Literal[
-    "webhook_secret", "bot_token", "event_body", "phone", "phone_request", "oidc_session", "signing_key"
+    "webhook_secret",
+    "bot_token",
+    "event_body",
+    "phone",
+    "phone_request",
+    "oidc_session",
+    "grant_phone",
+    "signing_key",
 ]
 """The kinds of encrypted values that are bound to a row by a single id."""
 

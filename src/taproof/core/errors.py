@@ -237,6 +237,11 @@ class ClientNotFound(TaproofError, code="client_not_found", status=404):
     meaning = "There is no OpenID Connect client with this client_id in the project, or it is not yours."
 
 
+class GrantNotFound(TaproofError, code="grant_not_found", status=404):
+    sentence = "There is no such grant. List a client's with GET /api/v1/dev/projects/:id/clients/:client_id/grants."
+    meaning = "The client holds no grant with this id, or it has ended."
+
+
 class SessionNotFound(TaproofError, code="session_not_found", status=404):
     sentence = "There is no such session in this project. Check the session token, or start a new session."
     meaning = (

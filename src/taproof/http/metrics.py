@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taproof.contract.session import SignInStatus
 from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS, InternalError, TaproofError
+from taproof.core.oidc.grants import LogoutOutcome
 from taproof.core.session_state import CountedDecision
 from taproof.http.cells import Cells, CounterForm, HistogramForm, SharedMetrics
 
@@ -163,6 +164,8 @@ class Metrics:
         self._webhook_dead_letters = counter(
             "taproof_webhook_dead_letters_total", "Webhook events that failed after their last attempt."
         )
+        logouts = counter("taproof_logouts_total", "Attempts to tell a client that a user is signed out.", ["outcome"])
+        self._logouts = {outcome: logouts.labels(outcome) for outcome in get_args(LogoutOutcome)}
         # Every process reads the same store, so the sum would count one event several times.
         self.show_oldest_due: Final = gauge(
             "taproof_webhook_oldest_due_seconds",
@@ -212,6 +215,10 @@ class Metrics:
         self._webhook_attempts[outcome].inc()
         if outcome in {"dead", "turned_off"}:
             self._webhook_dead_letters.inc()
+
+    def count_logout(self, outcome: LogoutOutcome) -> None:
+        """Count an attempt to tell a client that a user is signed out."""
+        self._logouts[outcome].inc()
 
     def show_project_bots(self, running: int, broken: int) -> None:
         """Set the number of project bots that this process runs, and the number of all known broken ones."""

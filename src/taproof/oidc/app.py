@@ -21,6 +21,7 @@ from taproof.http.metrics import Metrics
 from taproof.oidc.answers import failure_answer, json_answer
 from taproof.oidc.authorize import AuthorizationPages
 from taproof.oidc.device import DevicePages
+from taproof.oidc.end_session import EndSessionPages
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.oidc.pages.rendering import Pages
 from taproof.oidc.services import ProviderServices
@@ -61,14 +62,20 @@ class OpenidProvider:
         devices = DevicePages(services.devices, self._sign_in_pages, pages, limits=limits, metrics=metrics)
         self.calls: Final = _application(
             [
-                *ProtocolEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
+                *ProtocolEndpoints(services, limits).routes(),
                 *MetadataEndpoints(issuer, services.keys).routes(),
             ],
             _show_failed_call,
         )
         self.pages: Final[ASGIApp] = PageLimit(
             _application(
-                [*self._sign_in_pages.routes(), *devices.routes(), *_static_files(pages)], self._show_failed_page
+                [
+                    *self._sign_in_pages.routes(),
+                    *devices.routes(),
+                    *EndSessionPages(services.sign_outs, pages).routes(),
+                    *_static_files(pages),
+                ],
+                self._show_failed_page,
             ),
             limits,
         )

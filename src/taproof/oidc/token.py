@@ -1,6 +1,6 @@
-"""The endpoints that clients call: token, userinfo, pushed authorization requests and device authorization.
+"""The endpoints that clients call: tokens, userinfo, pushed authorization requests and device authorization.
 
-Sources: RFC 6749, section 3.2; RFC 6750; RFC 8628; RFC 9126; OpenID Connect Core 1.0, section 5.3.
+Sources: RFC 6749, section 3.2; RFC 6750; RFC 7009; RFC 7662; RFC 8628; RFC 9126; OpenID Connect Core 1.0, section 5.3.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from taproof.core.oidc.clients import SignInClient
-from taproof.core.oidc.discovery import CODE_GRANT, DEVICE_GRANT
+from taproof.core.oidc.discovery import CODE_GRANT, DEVICE_GRANT, REFRESH_GRANT
 from taproof.core.oidc.errors import ClientRefused, OAuthError
 from taproof.http.errors import RawHeaders, bearer_token
 from taproof.http.limits.rates import RateLimits
@@ -24,23 +24,25 @@ from taproof.oidc.answers import (
     preflight_routes,
     read_form,
 )
-from taproof.service.oidc.devices import Devices
-from taproof.service.oidc.requests import AuthorizationRequests
-from taproof.service.oidc.tokens import Tokens, slow_down
+from taproof.oidc.services import ProviderServices
+from taproof.service.oidc.tokens import slow_down
 
 _EXPOSED: Final[RawHeaders] = [
     *ANY_ORIGIN,
     (b"access-control-expose-headers", b"Retry-After, WWW-Authenticate"),
 ]
+_BY_SCRIPTS: Final = ("token", "userinfo", "par", "device_authorization", "revoke", "introspect")
 
 
 class ProtocolEndpoints:
     """Serves the calls of clients. Scripts of any origin may make them, because clients without a secret do."""
 
-    def __init__(self, tokens: Tokens, requests: AuthorizationRequests, devices: Devices, limits: RateLimits) -> None:
-        self._tokens = tokens
-        self._requests = requests
-        self._devices = devices
+    def __init__(self, services: ProviderServices, limits: RateLimits) -> None:
+        self._tokens = services.tokens
+        self._access_tokens = services.access_tokens
+        self._grants = services.grants
+        self._requests = services.requests
+        self._devices = services.devices
         self._limits = limits
 
     def routes(self) -> list[BaseRoute]:
@@ -50,7 +52,9 @@ class ProtocolEndpoints:
             Route("/oidc/userinfo", self._read_user, methods=["GET", "POST"]),
             Route("/oidc/par", self._push_request, methods=["POST"]),
             Route("/oidc/device_authorization", self._begin_device, methods=["POST"]),
-            *preflight_routes("/oidc/token", "/oidc/userinfo", "/oidc/par", "/oidc/device_authorization"),
+            Route("/oidc/revoke", self._revoke_token, methods=["POST"]),
+            Route("/oidc/introspect", self._introspect_token, methods=["POST"]),
+            *preflight_routes(*(f"/oidc/{name}" for name in _BY_SCRIPTS)),
         ]
 
     async def _issue_tokens(self, request: Request) -> Response:
@@ -62,11 +66,25 @@ class ProtocolEndpoints:
                 if not self._limits.admits_device_poll(parameters.get("device_code", "")):
                     raise slow_down()
                 return await self._tokens.redeem_device_code(client, parameters)
+            if grant == REFRESH_GRANT:
+                return await self._grants.refresh_tokens(client, parameters)
             if grant is None:
                 raise OAuthError("invalid_request", "grant_type is missing.")
-            raise OAuthError("unsupported_grant_type", f"grant_type must be {CODE_GRANT} or {DEVICE_GRANT}.")
+            raise OAuthError(
+                "unsupported_grant_type", f"grant_type must be {CODE_GRANT}, {REFRESH_GRANT} or {DEVICE_GRANT}."
+            )
 
         return await self._answer_client(request, issue)
+
+    async def _revoke_token(self, request: Request) -> Response:
+        async def revoke(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
+            await self._access_tokens.revoke_token(client, parameters)
+            return {}
+
+        return await self._answer_client(request, revoke)
+
+    async def _introspect_token(self, request: Request) -> Response:
+        return await self._answer_client(request, self._access_tokens.introspect_token)
 
     async def _push_request(self, request: Request) -> Response:
         async def push(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
@@ -119,7 +137,7 @@ class ProtocolEndpoints:
                 # Without a token, the response names no error (RFC 6750, section 3.1).
                 error = OAuthError("invalid_token", "Send the access token: Authorization: Bearer oat_...")
                 return failure_answer(error, [*_EXPOSED, (b"www-authenticate", b"Bearer")])
-            return json_answer(await self._tokens.read_user(access_token), headers=_EXPOSED)
+            return json_answer(await self._access_tokens.read_user(access_token), headers=_EXPOSED)
         except Exception as error:  # noqa: BLE001 — as in `_answer_client`.
             return failure_answer(error, [*_EXPOSED, *challenge(error, "Bearer")])
 

@@ -49,6 +49,7 @@ from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.sessions.mini_apps import MiniAppSignIns
+from taproof.webhooks.logouts import LogoutSender
 from taproof.webhooks.sender import WebhookSender
 
 if TYPE_CHECKING:
@@ -258,6 +259,8 @@ async def _choose_parts(
         post = services.webhook_client.post
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
+        logouts = LogoutSender(services.logouts, post, services.metrics)
+        parts.finishing.append(logouts.run_until(stopping))
     return parts
 
 

@@ -33,10 +33,15 @@ from taproof.runtime.store import open_encryptor, open_storage
 from taproof.runtime.traces import Tracing, open_traces
 from taproof.service.bots import Bots
 from taproof.service.installation import check_mode
+from taproof.service.oidc.access_tokens import AccessTokens
 from taproof.service.oidc.devices import Devices
+from taproof.service.oidc.grants import Grants
+from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
+from taproof.service.oidc.logouts import Logouts
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
+from taproof.service.oidc.sign_outs import SignOuts
 from taproof.service.oidc.tokens import Tokens
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -69,6 +74,7 @@ class Services(UseCases):
     """Shared by all bots."""
     webhook_client: WebhookClient
     openid: ProviderServices
+    logouts: Logouts
     metrics: Metrics
     readiness: Readiness
     limits: RateLimits
@@ -155,6 +161,15 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             new_bot_link_base=f"{settings.base_url}/sandbox/newbot/" if settings.sandbox else "https://t.me/newbot/",
             base_url=settings.base_url,
         )
+        openid = _provider_services(settings, storage, encryptor, sign_in_sessions, waiting, signals=signals)
+        logouts = Logouts(
+            storage,
+            openid.keys,
+            system_clock,
+            system_entropy,
+            issuer=settings.base_url,
+            user_agent=f"Taproof/{version('taproof')}",
+        )
         yield Services(
             **{each.name: getattr(use_cases, each.name) for each in fields(use_cases)},
             storage=storage,
@@ -167,7 +182,8 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             recorded=recorded,
             bot_api=bot_api,
             webhook_client=client,
-            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting, signals=signals),
+            openid=openid,
+            logouts=logouts,
             metrics=metrics,
             readiness=Readiness(storage.ping, lambda: deeplinks.is_known or not settings.serves_api),
             limits=RateLimits(
@@ -203,18 +219,15 @@ def _provider_services(
         waiting=waiting,
         base_url=settings.base_url,
     )
+    email_domain = urlsplit(settings.base_url).hostname or "localhost"
+    issuing = TokenIssuer(encryptor, keys, issuer=settings.base_url, email_domain=email_domain)
     return ProviderServices(
         requests=AuthorizationRequests(storage, keys, system_clock, system_entropy, settings.base_url),
         sign_ins=sign_ins,
-        tokens=Tokens(
-            storage,
-            encryptor,
-            keys,
-            system_clock,
-            system_entropy,
-            issuer=settings.base_url,
-            email_domain=urlsplit(settings.base_url).hostname or "localhost",
-        ),
+        tokens=Tokens(storage, encryptor, issuing, system_clock, system_entropy),
+        access_tokens=AccessTokens(storage, issuing, system_clock),
+        grants=Grants(storage, issuing, system_clock, system_entropy),
+        sign_outs=SignOuts(storage, keys, system_clock, settings.base_url),
         devices=Devices(storage, sign_ins, settings.base_url, system_clock, system_entropy),
         keys=keys,
     )

@@ -111,6 +111,8 @@ class AsyncClient:
     update_client = _awaiting(oidc_client_calls.update_client)
     delete_client = _awaiting(oidc_client_calls.delete_client)
     regenerate_client_secret = _awaiting(oidc_client_calls.regenerate_client_secret)
+    list_grants = _iterating(oidc_client_calls.list_grants)
+    end_grant = _awaiting(oidc_client_calls.end_grant)
     read_webhook_secret = _awaiting(developer_calls.read_webhook_secret)
     rotate_webhook_secret = _awaiting(developer_calls.rotate_webhook_secret)
     promote_webhook_secret = _awaiting(developer_calls.promote_webhook_secret)

@@ -3,8 +3,16 @@
 from collections.abc import Collection
 from typing import Unpack
 
-from taproof.contract.client import ChangedOidcClient, ClientSecret, ClientSettings, ClientUpdate, OidcClient
+from taproof.contract.client import (
+    ChangedOidcClient,
+    ClientSecret,
+    ClientSettings,
+    ClientUpdate,
+    OidcClient,
+    OidcGrant,
+)
 from taproof.sdk.developer_api import ask_developer_api, path_id, read_list, read_one, sent_settings
+from taproof.sdk.developer_calls import Pages
 from taproof.sdk.exchange import Call, Service
 from taproof.sdk.reading import read
 
@@ -62,6 +70,26 @@ def regenerate_client_secret(service: Service, project_id: str, client_id: str) 
     """Replace the secret of an OpenID Connect client, and return it. The old one stops working immediately."""
     path = f"{_client(project_id, client_id)}/regenerate"
     return read(ClientSecret, (yield from ask_developer_api(service, "POST", path))).client_secret
+
+
+def list_grants(service: Service, project_id: str, client_id: str, *, page_size: int = 50) -> Pages[OidcGrant]:
+    """Iterate over the users who are signed in to a client, the latest sign-in first; pages are read as needed.
+
+    These are the users who stay signed in, or of whose logout the client is told.
+
+    Args:
+        service: given by the client.
+        project_id: the project of the client.
+        client_id: `oidc_…`.
+        page_size: number of items per request, 1 to 200.
+    """
+    path = f"{_client(project_id, client_id)}/grants"
+    return Pages(service, path, {"limit": page_size}, "grants", OidcGrant)
+
+
+def end_grant(service: Service, project_id: str, client_id: str, grant_id: str) -> Call[None]:
+    """Sign a user out of a client. Its tokens stop working immediately, and its `backchannel_logout_uri` is told."""
+    yield from ask_developer_api(service, "DELETE", f"{_client(project_id, client_id)}/grants/{path_id(grant_id)}")
 
 
 def _clients(project_id: str) -> str:

@@ -1,6 +1,7 @@
 """Erase one user's data: in a developer's projects at the developer's request, in all projects at the operator's.
 
-This erases the user's sessions with name and phone number, webhook events and phone number requests, and the user's
+This erases the user's sessions with name and phone number, webhook events and phone number requests. It erases what
+OpenID Connect clients hold of the user, and tells those clients to sign the user out. It also erases the user's
 identity in the records of users per day. Anonymous counts are kept. A user who signs in again later counts as a new
 user.
 """
@@ -85,7 +86,8 @@ class Erasure:
                 entries.keep()
                 count(rows)
         while rows := await self._storage.erasure.erase_person(
-            messenger_id, developer_id, new_id("gone", self._entropy), self._batch, describe=entries.describe
+            *(messenger_id, developer_id, new_id("gone", self._entropy), self._batch, self._clock()),
+            describe=entries.describe,
         ):
             entries.keep()
             count(rows)

@@ -5,6 +5,7 @@ from typing import Final
 from taproof.core.clock import DAY, Clock, day_number
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
+from taproof.core.oidc.grants import LOGOUTS_KEPT
 from taproof.core.oidc.model import HINTS_ACCEPTED_FOR, KEPT_AFTER
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sessions import IDLE_LIFETIME
@@ -78,6 +79,8 @@ class Housekeeping:
             await self._storage.signing_keys.purge_signing_keys(now - HINTS_ACCEPTED_FOR, batch) >= batch,
             await self._storage.authorizations.purge_authorizations(now - KEPT_AFTER, batch) >= batch,
             await self._storage.authorizations.purge_pushed_requests(now, batch) >= batch,
+            await self._storage.grants.purge_grants(now, batch) >= batch,
+            await self._storage.logouts.purge_logouts(now - LOGOUTS_KEPT, batch) >= batch,
             await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, batch) >= batch,
         ]
         # Purge only after all expired sessions are counted: after a long downtime, pending sessions may be old enough

@@ -26,6 +26,7 @@ from taproof.core.clock import iso8601, iso_date
 from taproof.core.counts import ProjectUser
 from taproof.core.deliveries import Attempt
 from taproof.core.oidc.clients import OidcClient
+from taproof.core.oidc.grants import OidcGrant
 from taproof.core.projects import Project
 from taproof.core.sessions import Session
 from taproof.service.analytics import Analytics
@@ -107,6 +108,18 @@ def client(found: OidcClient, secret: str | None = None) -> dict[str, Any]:
         client_secret=secret,
         groups={name: list(ids) for name, ids in found.groups.members.items()},
         allowed_groups=found.groups.allowed,
+    )
+
+
+def grant(found: OidcGrant) -> dict[str, Any]:
+    """Return a grant of a client."""
+    return shown(
+        contract_client.OidcGrant,
+        found,
+        messenger_username=found.messenger_username or None,
+        scopes=found.scopes.split(),
+        has_refresh_token=found.refresh_hash is not None,
+        expires_at=found.idle_expires_at,
     )
 
 

@@ -38,6 +38,7 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
     "phone": lambda row: associated_data_of("phone", row.name),
     "phone_request": lambda row: associated_data_of("phone_request", row.name),
     "oidc_session": lambda row: associated_data_of("oidc_session", row.name),
+    "grant_phone": lambda row: associated_data_of("grant_phone", row.name),
     "signing_key": lambda row: associated_data_of("signing_key", row.name),
     # Last: if the check value is encrypted under the first key, a whole walk has finished with this key.
     "mark": lambda row: row.name,

@@ -17,6 +17,7 @@ from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.managed_bots import ManagedBots
 from taproof.service.members import Members
+from taproof.service.oidc.client_grants import ClientGrants
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -42,6 +43,7 @@ class UseCases:
     members: Members
     projects: Projects
     clients: OidcClients
+    client_grants: ClientGrants
     bots: Bots
     managed_bots: ManagedBots
     plans: Plans
@@ -74,6 +76,7 @@ def assemble(
     base_url: str,
 ) -> UseCases:
     """Return all use cases: the given ones, which depend on settings, and those that are made of them."""
+    clients = OidcClients(storage, clock, entropy)
     return UseCases(
         sign_in_sessions=sign_in_sessions,
         waiting=waiting,
@@ -83,7 +86,8 @@ def assemble(
         invitations=Invitations(storage, clock, entropy),
         members=Members(storage, clock, entropy, base_url=base_url),
         projects=projects,
-        clients=OidcClients(storage, clock, entropy),
+        clients=clients,
+        client_grants=ClientGrants(storage, clients, clock, entropy),
         bots=bots,
         managed_bots=ManagedBots(
             storage, encryptor, clock, bots=bots, find_manager=find_manager, link_base=new_bot_link_base

@@ -93,8 +93,12 @@ class _Export:
             ProjectNotFound, InsufficientRole: the developer's rights in a project have ended.
         """
         rights = await self._writable()
-        lists: list[tuple[str, _Items]] = [("sessions", self._sessions()), ("days", self._days())]
-        lists += [("groups", self._groups())]
+        lists: list[tuple[str, _Items]] = [
+            ("sessions", self._sessions()),
+            ("days", self._days()),
+            ("grants", self._grants()),
+            ("groups", self._groups()),
+        ]
         if self.developer_id is None:
             lists += [(table, self._rest(table)) for table in REST]
         yield f'{{"messenger_id": "{self.messenger_id}",\n"exported_at": "{iso8601(now)}"'
@@ -147,6 +151,18 @@ class _Export:
 
     async def _groups(self) -> _Items:
         yield await self.storage.erasure.export_groups(self.messenger_id, self.developer_id)
+
+    async def _grants(self) -> _Items:
+        """Yield what OpenID Connect clients hold of the account."""
+        after = ""
+        while rows := await self.storage.erasure.export_grants(self.messenger_id, self.developer_id, after, STEP):
+            yield map(self._shown_grant, rows)
+            after = rows[-1]["id"]
+
+    def _shown_grant(self, row: Row) -> dict[str, Any]:
+        phone = self._decrypted(row["encrypted_phone"], associated_data_of("grant_phone", row["id"]))
+        row = {column: value for column, value in row.items() if column not in {"session_day", "client_version"}}
+        return _shown(row) | {"auth_time": iso8601(row["auth_time"]), "messenger_phone": phone}
 
     async def _rest(self, table: UserTable) -> _Items:
         after: Row | None = None

@@ -112,6 +112,7 @@ client_from = _reader(
     redirect_uris=lambda text: tuple(json.loads(text)),
     grant_types=lambda text: tuple(text.split()),
     groups=_groups_from_text,
+    post_logout_redirect_uris=lambda text: tuple(json.loads(text)),
 )
 
 
@@ -130,7 +131,7 @@ session_and_developer_from = _with_developer(ConsoleSession, console_session_fro
 def sign_in_client_from(row: Row) -> SignInClient:
     """Return the client and its project's data, from a row of `READ_CLIENT`."""
     *client, developer_id, project_name, is_active, public_access, same_device, texts, logo_url = row
-    *client, secret_hash, devices_since = client
+    *client, version, secret_hash, devices_since = client
     return SignInClient(
         client=client_from(client),
         secret_hash=secret_hash,
@@ -142,6 +143,7 @@ def sign_in_client_from(row: Row) -> SignInClient:
         same_device=same_device,
         texts=load_texts(texts),
         logo_url=logo_url,
+        version=version,
     )
 
 
@@ -317,14 +319,17 @@ def change_values(changes: ProjectChanges) -> Values:
 def client_values(client: OidcClient) -> Values:
     """Return the values of `CREATE_CLIENT`, without the secret's hash and the limit."""
     named = (client.id, client.project_id, client.name, json.dumps(client.redirect_uris), *_client_settings(client))
-    return (*named, " ".join(client.grant_types), client.secret_preview, client.created_at)
+    logout = (json.dumps(client.post_logout_redirect_uris), client.backchannel_logout_uri)
+    return (*named, " ".join(client.grant_types), client.secret_preview, client.created_at, *logout)
 
 
 def client_change_values(changes: ClientChanges) -> Values:
     """Return the first values of `UPDATE_CLIENT`."""
     uris = None if changes.redirect_uris is None else json.dumps(changes.redirect_uris)
     grants = None if changes.grant_types is None else " ".join(changes.grant_types)
-    return (changes.name, uris, *_client_settings(changes), grants)
+    ends = changes.post_logout_redirect_uris
+    logout = (None if ends is None else json.dumps(ends), changes.backchannel_logout_uri)
+    return (changes.name, uris, *_client_settings(changes), grants, *logout)
 
 
 def new_session_values(session: NewSession, *, public: bool) -> Values:

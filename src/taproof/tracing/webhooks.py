@@ -1,4 +1,4 @@
-"""The span of an attempt to deliver a webhook event (HTTP client).
+"""The span of an attempt to deliver a webhook event, or a logout token (HTTP client).
 
 `url.full` and `server.address` are left out, because even the host of a webhook URL can be a secret. The event's id is
 in the log as well, with the project.
@@ -50,10 +50,14 @@ class TracedWebhookClient:
 
     async def post(self, request: SignedRequest) -> WebhookResponse:
         """Post once, and return the result."""
-        event_id = request.headers["webhook-id"]
-        attributes = {"http.request.method": "POST", "taproof.event.id": event_id}
-        parent = self._events.take(event_id)
-        with begin_span(self._tracer, "POST webhook", SpanKind.CLIENT, attributes, parent) as span:
+        event_id = request.headers.get("webhook-id")
+        attributes = {"http.request.method": "POST"}
+        parent = None
+        if event_id is not None:
+            attributes["taproof.event.id"] = event_id
+            parent = self._events.take(event_id)
+        name = "POST logout" if event_id is None else "POST webhook"
+        with begin_span(self._tracer, name, SpanKind.CLIENT, attributes, parent) as span:
             if span.is_recording():
                 headers = dict(request.headers)
                 _PROPAGATOR.inject(headers)

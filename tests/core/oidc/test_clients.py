@@ -22,6 +22,8 @@ def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
         "grant_types": ("authorization_code",),
         "groups": {},
         "allowed_groups": (),
+        "post_logout_redirect_uris": (),
+        "backchannel_logout_uri": "",
     }
 
 
@@ -37,7 +39,6 @@ WRONG = (
     (ClientChanges(auth_method="private_key_jwt"), "auth_method must be one of: any, basic, post, none"),  # type: ignore[arg-type]
     (ClientChanges(signing_alg="HS256"), "signing_alg must be one of: RS256, ES256"),  # type: ignore[arg-type]
     (ClientChanges(grant_types=()), "grant_types must contain one or more of: authorization_code, device_code"),
-    (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain"),  # type: ignore[arg-type]
     (ClientChanges(groups={"": ()}), "The name of a group must have 1 to 64"),
     (ClientChanges(groups={"a" * 65: ()}), "The name of a group"),
     (ClientChanges(groups={"a\n": ()}), "The name of a group"),
@@ -47,6 +48,8 @@ WRONG = (
     (ClientChanges(groups={"a": (1,)}), 'The group "a" must be a list'),  # type: ignore[dict-item]
     (ClientChanges(groups={f"g{each}": () for each in range(51)}), "groups can contain at most 50 groups"),
     (ClientChanges(groups={"a": IDS, "b": IDS[:250]}), "groups can contain at most 500 messenger ids"),
+    (ClientChanges(grant_types=("implicit",)), "grant_types must contain one or more of"),  # type: ignore[arg-type]
+    (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain authorization_code or device_code"),
     (ClientChanges(email="real"), "email must be one of: none, synthetic"),  # type: ignore[arg-type]
 )
 

@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any, get_args
 
-from taproof.oidc.pages.rendering import DeviceProblem, Pages, ProblemKey, SignInState, SignInView, UnavailableReason
+from taproof.oidc.pages.rendering import (
+    DeviceProblem,
+    Pages,
+    ProblemKey,
+    SignedOutOutcome,
+    SignInState,
+    SignInView,
+    UnavailableReason,
+)
 
 DEEPLINK = "https://t.me/taproof_bot?start=" + "aB3_" * 10 + "xyz"
 REDIRECT_URI = "https://shop.example/callback"
@@ -34,6 +42,11 @@ def _problem(key: ProblemKey) -> Render:
     return lambda language: PAGES.problem(key, "redirect_uri is not registered for this client.", language)
 
 
+def _signed_out(outcome: SignedOutOutcome) -> Render:
+    detail = "post_logout_redirect_uri is not registered." if outcome == "problem" else ""
+    return lambda language: PAGES.signed_out(outcome, language, "Ada’s Bookshop", detail)
+
+
 def _device_code(problem: DeviceProblem | None) -> Render:
     return lambda language: PAGES.device_code(language, "wdjb-mj", problem)
 
@@ -43,6 +56,7 @@ EACH: dict[str, Render] = {
     **{reason: _sign_in("unavailable", reason=reason) for reason in get_args(UnavailableReason)},
     "blocked": _sign_in("unavailable", reason="blocked", hint="unreachable"),
     **{f"problem {key}": _problem(key) for key in get_args(ProblemKey)},
+    **{f"signed out {outcome}": _signed_out(outcome) for outcome in get_args(SignedOutOutcome)},
     **{f"device code {problem}": _device_code(problem) for problem in (None, *get_args(DeviceProblem))},
     "match code": _sign_in("waiting", match_code="42", client_name="Ada’s Bookshop"),
     "device": _sign_in("waiting", application_url=False),

@@ -33,7 +33,7 @@ async def test_changes_of_a_client_are_told_without_its_secrets(node: "Node") ->
     told = [(each.action, json.loads(each.details)) for each in entries if each.subject == client.id]
     name = {"name": "Grafana"}
     lists = {"redirect_uris": ["https://grafana.example/cb"], "grant_types": ["authorization_code"]}
-    settings = CLIENT_DEFAULTS.given() | lists | {"allowed_groups": []}
+    settings = CLIENT_DEFAULTS.given() | lists | {"post_logout_redirect_uris": [], "allowed_groups": []}
     assert told == [
         ("client.deleted", project_id | name),
         ("client.secret_regenerated", project_id | name),

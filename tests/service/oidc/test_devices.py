@@ -36,7 +36,7 @@ async def test_a_whole_grant(provider: Provider, shop: Shop) -> None:
     assert (await browser.see()).state == "device_done"
     provider.later(5 * SECOND)
     tokens = await shop.poll(begun["device_code"])
-    assert (await provider.tokens.read_user(tokens["access_token"]))["sub"] == ADA.messenger_id
+    assert (await provider.access_tokens.read_user(tokens["access_token"]))["sub"] == ADA.messenger_id
     assert (await browser.see()).state == "device_done"
     provider.later(5 * SECOND)
     assert await error_of(shop.poll(begun["device_code"])) == "invalid_grant"

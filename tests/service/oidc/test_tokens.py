@@ -26,7 +26,7 @@ async def claims_of(shop: Shop, id_token: str) -> dict[str, Any]:
 
 
 async def userinfo_error(shop: Shop, access_token: str) -> str:
-    return await error_of(shop.provider.tokens.read_user(access_token))
+    return await error_of(shop.provider.access_tokens.read_user(access_token))
 
 
 async def test_client_authentication(provider: Provider, subtests: pytest.Subtests) -> None:
@@ -171,7 +171,7 @@ async def test_a_second_use_revokes(provider: Provider, shop: Shop) -> None:
     for after in (0, 30 * SECOND, 600 * SECOND):
         code = await shop.sign_in()
         tokens = await shop.redeem(code)
-        assert (await provider.tokens.read_user(tokens["access_token"]))["sub"] == "1001"
+        assert (await provider.access_tokens.read_user(tokens["access_token"]))["sub"] == "1001"
         provider.later(after)
         assert await error_of(shop.redeem(code)) == "invalid_grant"
         assert await userinfo_error(shop, tokens["access_token"]) == "invalid_token"
@@ -203,7 +203,7 @@ async def test_the_response(provider: Provider, subtests: pytest.Subtests) -> No
             assert claims["auth_time"] == confirmed_at // SECOND
             assert claims["iat"] == provider.node.clock.now // SECOND
             assert claims["exp"] - claims["iat"] == lifetime
-            user = await provider.tokens.read_user(tokens["access_token"])
+            user = await provider.access_tokens.read_user(tokens["access_token"])
             assert user == {name: claims[name] for name in ("sub", "name", "updated_at", "preferred_username")}
 
 
@@ -238,7 +238,7 @@ async def test_phone_scope(provider: Provider, shop: Shop) -> None:
         tokens = await shop.redeem(await browser.finish() or "")
         for claims in (
             await claims_of(shop, tokens["id_token"]),
-            await provider.tokens.read_user(tokens["access_token"]),
+            await provider.access_tokens.read_user(tokens["access_token"]),
         ):
             assert claims.get("phone_number") == number
             assert claims.get("phone_number_verified") == (True if number else None)
@@ -248,13 +248,13 @@ async def test_access_tokens(provider: Provider, shop: Shop) -> None:
     """An access token lives for an hour, serves userinfo only, and ends with its client."""
     access_token = (await shop.redeem(await shop.sign_in()))["access_token"]
     provider.later(HOUR - 1)
-    await provider.tokens.read_user(access_token)
+    await provider.access_tokens.read_user(access_token)
     provider.later(1)
     assert await userinfo_error(shop, access_token) == "invalid_token"
     second = (await shop.redeem(await shop.sign_in()))["access_token"]
     for wrong in ("", "x", second[:-1] + "~", second.upper(), shop.secret or "", "oat_" + "0" * 40):
         assert await userinfo_error(shop, wrong) == "invalid_token"
-    await provider.tokens.read_user(second)
+    await provider.access_tokens.read_user(second)
     await provider.clients.delete_client(acting(shop.developer), shop.project.id, shop.id)
     assert await userinfo_error(shop, second) == "invalid_token"
 

@@ -13,9 +13,12 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, SignInClient
-from taproof.core.oidc.requests import AuthorizationRequest
+from taproof.core.oidc.requests import AuthorizationRequest, Scope
 from taproof.core.request_context import Requester
+from taproof.service.oidc.access_tokens import AccessTokens
 from taproof.service.oidc.clients import OidcClients
+from taproof.service.oidc.grants import Grants
+from taproof.service.oidc.issuing import TokenIssuer
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.sign_in import OidcSignIns
 from taproof.service.oidc.tokens import Tokens
@@ -40,6 +43,7 @@ class OpenidNode:
     """One process of the service: its use cases on a store."""
 
     def __init__(self, storage: Storage, master_key: str, clock: Clock = system_clock) -> None:
+        self.storage = storage
         encryptor = Encryptor(master_key)
         self.signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
@@ -53,13 +57,14 @@ class OpenidNode:
             waiting=self.signin.waiting,
             base_url=ISSUER,
         )
-        self.tokens = Tokens(
-            storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="login.example"
-        )
+        issuing = TokenIssuer(encryptor, self.keys, issuer=ISSUER, email_domain="login.example")
+        self.tokens = Tokens(storage, encryptor, issuing, clock, system_entropy)
+        self.access_tokens = AccessTokens(storage, issuing, clock)
+        self.grants = Grants(storage, issuing, clock, system_entropy)
 
-    async def new_code(self, client: SignInClient, user: str) -> str:
-        """Return the code of a sign-in that this user has confirmed."""
-        request = AuthorizationRequest(REDIRECT_URI, scopes=("openid", "profile"), code_challenge=_CHALLENGE)
+    async def new_code(self, client: SignInClient, user: str, *scopes: Scope) -> str:
+        """Return the code of a sign-in that this user has confirmed, with the scopes openid, profile and more."""
+        request = AuthorizationRequest(REDIRECT_URI, scopes=("openid", "profile", *scopes), code_challenge=_CHALLENGE)
         begun = await self.sign_ins.begin_sign_in(client, request, Requester())
         waiting = await self.sign_ins.read_sign_in(*begun)
         assert waiting is not None
@@ -75,7 +80,9 @@ class OpenidNode:
         return code
 
     async def redeem(self, client: SignInClient, code: str) -> dict[str, Any]:
-        """Return the answer with the tokens for a code."""
+        """Return the answer with the tokens for a code or a refresh token."""
+        if code.startswith("ort_"):
+            return await self.grants.refresh_tokens(client, {"refresh_token": code})
         return await self.tokens.redeem_code(
             client, {"code": code, "redirect_uri": REDIRECT_URI, "code_verifier": VERIFIER}
         )

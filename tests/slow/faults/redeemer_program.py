@@ -1,6 +1,6 @@
-"""Redeem authorization codes as soon as they arrive. Started as a program by test_openid_codes.py.
+"""Redeem authorization codes or refresh tokens as soon as they arrive. Started as a program by test_openid_codes.py.
 
-Each line on stdin is a JSON array of codes; each is redeemed by many callers at once. The output on stdout is the
+Each line on stdin is a JSON array of these; each is redeemed by many callers at once. The output on stdout is the
 access token and the ID token that each success gave, with the code, and the number of refusals of each kind.
 """
 
@@ -9,6 +9,7 @@ import json
 import sys
 from collections import Counter
 
+import structlog
 from tests.slow.faults.openid_sign_ins import OpenidNode
 
 from taproof.core.errors import StoreUnavailable
@@ -41,6 +42,7 @@ async def main() -> None:
                 given.append((code, tokens["access_token"], tokens["id_token"]))
                 break
 
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is how it talks to the test.
     await node.keys.read_jwks()
     print("ready", flush=True)  # noqa: T201 — how it talks to the test.
     while line := await asyncio.to_thread(sys.stdin.readline):

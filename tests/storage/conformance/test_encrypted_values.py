@@ -19,6 +19,10 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 KINDS: tuple[EncryptedKind, ...] = get_args(EncryptedKind)
 URL = "https://example.com/"
+_GRANT = """
+INSERT INTO oidc_grants (id, encrypted_phone, session_hash, client_id, project_id, messenger_id, messenger_name,
+  messenger_username, scopes, auth_time, session_day, client_version, created_at, idle_expires_at, expires_at)
+VALUES ($1, $2, $3, '', '', '', '', '', '', 0, 0, 0, 0, 0, 0) RETURNING id"""
 
 
 async def execute(storage: Storage, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -100,6 +104,9 @@ async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, 
     ]
     for key in keys:
         assert await storage.signing_keys.create_signing_key(key)
+    granted = {f"auth_{number:03d}": None if number % 2 else b"phone %d" % number for number in range(5)}
+    for grant_id, phone in granted.items():
+        await execute(storage, _GRANT, grant_id, phone, b"hash")
     marks = {f"mark {number}": b"value %d" % number for number in range(3)}
     for name, value in marks.items():
         await storage.metadata.claim_mark(name, value)
@@ -114,6 +121,7 @@ async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, 
         "phone": {each.id: b"phone of " + each.id.encode() for each in with_phone},
         "phone_request": {each.id: b"token of " + each.id.encode() for each in with_phone},
         "oidc_session": {each.id: each.encrypted_session for each in signs_in if each.encrypted_session is not None},
+        "grant_phone": {grant_id: phone for grant_id, phone in granted.items() if phone is not None},
         "signing_key": {each.kid: each.encrypted_private_key for each in keys},
         "mark": marks,
     }
@@ -153,7 +161,7 @@ async def test_list_encrypted_values_knows_every_encrypted_column(storage: Stora
             WHERE m.type = 'table' AND c.name LIKE 'encrypted\\_%' ESCAPE '\\'
             """,
         )
-    assert len(found) == 9
+    assert len(found) == 10
     # The check of the key itself is among the marks, whose column has another name.
     assert {(each.table, each.column) for each in ENCRYPTED_COLUMNS.values()} == {*found, ("metadata", "value")}
 

@@ -29,7 +29,7 @@ async def erase_all(storage: Storage, user: str, developer_id: str | None = None
         while count := await storage.erasure.erase_sessions(user, project, developer_id, limit, describe=lambda _: []):
             erased += count
     while count := await storage.erasure.erase_person(
-        user, developer_id, f"gone_{next(_NUMBERS)}", limit, describe=lambda _: []
+        user, developer_id, f"gone_{next(_NUMBERS)}", limit, NOW, describe=lambda _: []
     ):
         erased += count
     return erased
@@ -139,9 +139,9 @@ async def test_erase_person_adds_an_entry_when_something_went(storage: Storage, 
     erasure = storage.erasure
     for user, of in (("9", developer_id), ("\0", "\0"), ("1001", "dev_none")):
         assert not await erasure.erase_sessions(user, shop.id, of, 9, describe=describe)
-        assert not await erasure.erase_person(user, of, "gone_1", 9, describe=describe)
+        assert not await erasure.erase_person(user, of, "gone_1", 9, NOW, describe=describe)
     assert await erasure.erase_sessions("1001", shop.id, developer_id, 9, describe=describe) == 1
-    assert await erasure.erase_person("1001", developer_id, "gone_1", 9, describe=describe) == 1
+    assert await erasure.erase_person("1001", developer_id, "gone_1", 9, NOW, describe=describe) == 1
     assert described == [[shop.id], [shop.id]]
     assert await storage.audit.list_audit_entries(developer_id, None, 9) == entries[::-1]
 

@@ -7,11 +7,13 @@ from typing import Final
 
 import pytest
 from tests.databases import NOW
+from tests.granting import grant
 from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import HOUR
 from taproof.core.errors import InvalidRequest
+from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient, SignInClient
 from taproof.core.oidc.groups import NO_GROUPS, Groups
 from taproof.core.oidc.model import RefusedMethod
@@ -21,12 +23,15 @@ from taproof.storage.protocol import Storage
 SECRET: Final = ClientSecret(b"n" * 32, "ocs_nnnn…nnnn")
 
 
-def found(client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32) -> SignInClient:
+def found(
+    client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32, version: int = 0
+) -> SignInClient:
     """Return what `read_client` answers for a client of `Seed.client`."""
     own = (project.texts, project.logo_url)
     devices_since = client.created_at if "device_code" in client.grant_types else None
     settings = (project.is_active, project.public_access, project.same_device, *own)
-    return SignInClient(client, secret_hash, devices_since, project.developer_id, project.name, *settings)
+    values = (client, secret_hash, devices_since, project.developer_id, project.name, *settings)
+    return SignInClient(*values, version=version)
 
 
 async def test_create_client_keeps_every_field(storage: Storage, seed: Seed) -> None:
@@ -98,6 +103,7 @@ async def test_list_clients_is_oldest_first_and_the_projects_own(storage: Storag
         ClientChanges(redirect_uris=("com.example.app:/cb",)),
         ClientChanges(signing_alg="ES256", email="synthetic", id_token_lifetime=300),
         ClientChanges(grant_types=("authorization_code",)),
+        ClientChanges(post_logout_redirect_uris=("https://a.example/",), backchannel_logout_uri="https://b.example/"),
         ClientChanges("All", ("https://all.example/",), "post", "ES256", "synthetic", 301, ("device_code",)),
     ],
 )
@@ -109,7 +115,9 @@ async def test_update_client_changes_only_what_is_given(storage: Storage, seed: 
     owned = (project.developer_id, project.id, client.id)
     answer = await storage.oidc_clients.update_client(*owned, changes, seed.now, secret=SECRET)
     assert answer == expected
-    assert await storage.oidc_clients.read_client(client.id) == found(expected, project)
+    # `version` counts the changes that end what the client's users have: here, the loss of refresh tokens.
+    version = int("refresh_token" not in expected.grant_types)
+    assert await storage.oidc_clients.read_client(client.id) == found(expected, project, version=version)
     assert await storage.oidc_clients.read_client(other.id) == found(other, project)
 
 
@@ -119,14 +127,14 @@ async def test_update_client_gives_and_takes_the_secret(storage: Storage, seed: 
     client = await seed.client(project)
     public = replace(client, auth_method="none", secret_preview=None)
     again = replace(client, auth_method="post", secret_preview=SECRET.preview)
-    for changes, expected, secret_hash in (
-        (ClientChanges(auth_method="none"), public, None),
-        (ClientChanges(name=client.name), public, None),
-        (ClientChanges(auth_method="post"), again, SECRET.hash),
+    for changes, expected, secret_hash, version in (
+        (ClientChanges(auth_method="none"), public, None, 1),
+        (ClientChanges(name=client.name), public, None, 1),
+        (ClientChanges(auth_method="post"), again, SECRET.hash, 2),
     ):
         owned = (project.developer_id, project.id, client.id)
         assert await storage.oidc_clients.update_client(*owned, changes, seed.now, secret=SECRET) == expected
-        assert await storage.oidc_clients.read_client(client.id) == found(expected, project, secret_hash)
+        assert await storage.oidc_clients.read_client(client.id) == found(expected, project, secret_hash, version)
 
 
 async def test_record_refused_method_once_an_hour(storage: Storage, seed: Seed) -> None:
@@ -190,7 +198,7 @@ async def test_regenerate_client_secret_replaces_it_at_once(storage: Storage, ot
     owned = (project.developer_id, project.id)
     assert await storage.oidc_clients.regenerate_client_secret(*owned, client.id, SECRET)
     expected = replace(client, secret_preview=SECRET.preview)
-    assert await other_node.oidc_clients.read_client(client.id) == found(expected, project, SECRET.hash)
+    assert await other_node.oidc_clients.read_client(client.id) == found(expected, project, SECRET.hash, 1)
     assert not await storage.oidc_clients.regenerate_client_secret(*owned, public.id, SECRET)
     assert await storage.oidc_clients.read_client(public.id) == found(public, project, None)
 
@@ -211,14 +219,15 @@ async def test_groups_of_a_client(storage: Storage, other_node: Storage, seed: S
         await storage.oidc_clients.update_client(*owned, ClientChanges(name="No", groups={"a": ()}), seed.now)
     assert await storage.oidc_clients.read_client(client.id) == found(changed, project)
     added = await at_once(
-        *(8, lambda node, each: node.oidc_clients.edit_groups(*owned, _adds(str(each + 10)))), *(storage, other_node)
+        *(8, lambda node, each: node.oidc_clients.edit_groups(*owned, _adds(str(each + 10)), NOW)),
+        *(storage, other_node),
     )
     assert all(added)
     members = present(await storage.oidc_clients.read_client(client.id)).client.groups.members
     assert members == {"a": ("1", *(str(each + 10) for each in range(8))), "staff": ()}
     stranger = await seed.developer()
-    assert not await storage.oidc_clients.edit_groups(stranger.id, *owned[1:], _adds("9"))
-    assert not await storage.oidc_clients.edit_groups(*owned[:2], "oidc_gone", _adds("9"))
+    assert not await storage.oidc_clients.edit_groups(stranger.id, *owned[1:], _adds("9"), NOW)
+    assert not await storage.oidc_clients.edit_groups(*owned[:2], "oidc_gone", _adds("9"), NOW)
     assert await storage.oidc_clients.delete_client(*owned)
     assert await storage.oidc_clients.create_client(project.developer_id, replace(client, groups=NO_GROUPS), b"h" * 32)
     assert present(await storage.oidc_clients.read_client(client.id)).client.groups == NO_GROUPS
@@ -235,7 +244,7 @@ async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) ->
     clients = [replace(await seed.client(project), groups=groups) for project in (shop, game)]
     for client, project in zip(clients, (shop, game), strict=True):
         owned = (project.developer_id, project.id, client.id)
-        assert await storage.oidc_clients.edit_groups(*owned, lambda _: groups)
+        assert await storage.oidc_clients.edit_groups(*owned, lambda _: groups, NOW)
     exported = [{"client_id": each.id, "group_name": name} for each in clients for name in ("a", "b")]
     assert await storage.erasure.export_groups("1001", shop.developer_id) == exported[:2]
     assert sorted(await storage.erasure.export_groups("1001", None), key=str) == sorted(exported, key=str)
@@ -245,13 +254,42 @@ async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) ->
         described.append(sorted(project_ids))
         return []
 
-    assert await storage.erasure.erase_person("1001", shop.developer_id, "gone_1", 9, describe=describe)
+    assert await storage.erasure.erase_person("1001", shop.developer_id, "gone_1", 9, NOW, describe=describe)
     left = Groups({"a": ("2002",), "b": ()}, ("b",))
     assert [await _groups_of(storage, each) for each in clients] == [left, groups]
-    assert await storage.erasure.erase_person("1001", None, "gone_2", 9, describe=describe)
+    assert await storage.erasure.erase_person("1001", None, "gone_2", 9, NOW, describe=describe)
     assert [await _groups_of(storage, each) for each in clients] == [left, left]
     assert described == [[shop.id], [game.id]]
 
 
 async def _groups_of(storage: Storage, client: OidcClient) -> Groups:
     return present(await storage.oidc_clients.read_client(client.id)).client.groups
+
+
+async def test_leaving_the_allowed_groups_ends_grants(storage: Storage, seed: Seed) -> None:
+    """Of the user who left at this client, and the client is told; other users, clients and edits end nothing."""
+    project = await seed.project()
+    first, other = await seed.client(project), await seed.client(project)
+    groups = Groups({"away": (), "staff": ("1001", "2002")}, ("staff",))
+    uri = ClientChanges(backchannel_logout_uri="https://app.example/out")
+    for client in (first, other):
+        owned = (project.developer_id, project.id, client.id)
+        await storage.oidc_clients.update_client(*owned, uri, NOW)
+        assert await storage.oidc_clients.edit_groups(*owned, lambda _: groups, NOW)
+    users = [MessengerIdentity(each, "Ada", "") for each in ("1001", "2002", "1001")]
+    clients = (first, first, other)
+    held = [await grant(storage, project.id, client.id, user, NOW) for client, user in zip(clients, users, strict=True)]
+
+    async def reasons() -> list[str | None]:
+        return [present(await storage.grants.read_grant(each.id)).ended_reason for each in held]
+
+    owned = (project.developer_id, project.id, first.id)
+    assert await storage.oidc_clients.edit_groups(*owned, _adds("9"), NOW)
+    await storage.oidc_clients.update_client(*owned, ClientChanges(allowed_groups=("away", "staff")), NOW)
+    assert await reasons() == [None, None, None]
+    await storage.oidc_clients.update_client(*owned, ClientChanges(groups={"away": (), "staff": ("2002",)}), NOW + 1)
+    assert await reasons() == ["removed", None, None]
+    (logout,) = await storage.logouts.claim_logouts(NOW + 1, NOW + 2, 9)
+    assert (logout.sid, logout.messenger_id) == (held[0].id, "1001")
+    await storage.oidc_clients.update_client(*owned, ClientChanges(allowed_groups=("away",)), NOW + 2)
+    assert await reasons() == ["removed", "removed", None]

@@ -110,6 +110,7 @@ _UNIQUE: Final = {
     "projects": (4,),
     "member_invitations": (2,),
     "oidc_authorizations": (10, 17, 19, 20),
+    "oidc_grants": (12, 14),
     "oidc_signing_keys": (2,),
 }
 _KEYS: Final = {

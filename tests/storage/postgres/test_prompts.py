@@ -44,7 +44,7 @@ async def test_prompts_are_locked_in_the_order_of_their_keys(
 def _changes(postgres: PostgresStorage, change: str, of: tuple[NewSession, ...]) -> list[Coroutine[Any, Any, object]]:
     if change == "withdraw":
         return [postgres.sessions.withdraw_session(each.key, NOW) for each in of]
-    return [postgres.erasure.erase_person("1001", None, "usr_erased", 10, describe=lambda _: [])]
+    return [postgres.erasure.erase_person("1001", None, "usr_erased", 10, NOW, describe=lambda _: [])]
 
 
 async def test_record_prompt_returns_the_hint_that_it_waited_for(

@@ -117,6 +117,7 @@ _ERRORS: Final[dict[str, tuple[ErrorClass, ...]]] = {
 _NOT_FOUND: Final = {
     "project_id": errors.ProjectNotFound,
     "client_id": errors.ClientNotFound,
+    "grant_id": errors.GrantNotFound,
     "developer_id": errors.MemberNotFound,
     "invitation_id": errors.InvitationNotFound,
     "token_id": errors.AccessTokenNotFound,

@@ -52,8 +52,12 @@ def id_token_claims(
     auth_time: int,
     nonce: str | None,
     access_token: str,
+    sid: str | None = None,
 ) -> dict[str, Any]:
-    """Return the claims of an ID token. `now` and `auth_time` are in ms, `lifetime` in seconds."""
+    """Return the claims of an ID token. `now` and `auth_time` are in ms, `lifetime` in seconds.
+
+    `sid` is the id of the sign-in, if its client can learn of its end (Back-Channel Logout 1.0, section 2.1).
+    """
     issued_at = now // SECOND
     claims = {
         "iss": issuer,
@@ -66,7 +70,8 @@ def id_token_claims(
         # RFC 8176, multiple-channel authentication: the user confirmed in the messenger.
         "amr": ["mca"],
     }
-    return claims if nonce is None else claims | {"nonce": nonce}
+    optional = {"nonce": nonce, "sid": sid}
+    return claims | {name: value for name, value in optional.items() if value is not None}
 
 
 def token_hash(access_token: str) -> str:

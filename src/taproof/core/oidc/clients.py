@@ -19,7 +19,7 @@ from taproof.contract.project import SameDevice
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import name_problem
 from taproof.core.oidc.groups import NO_GROUPS, Groups, read_allowed_groups, read_groups
-from taproof.core.oidc.redirect_uris import read_redirect_uris
+from taproof.core.oidc.redirect_uris import read_logout_uri, read_post_logout_uris, read_redirect_uris
 from taproof.core.project_texts import NO_TEXTS, ProjectTexts
 
 AUTH_METHODS: Final[tuple[AuthMethod, ...]] = get_args(AuthMethod)
@@ -48,6 +48,8 @@ class OidcClient:
     grant_types: tuple[GrantType, ...]
     secret_preview: str | None
     created_at: int
+    post_logout_redirect_uris: tuple[str, ...] = ()
+    backchannel_logout_uri: str = ""
     groups: Groups = NO_GROUPS
 
 
@@ -62,7 +64,8 @@ class SignInClient(NamedTuple):
     """A client with the data of its project that a sign-in needs.
 
     `secret_hash` is None for a public client. `devices_since` is the time (ms) since which the client has had the grant
-    `device_code` without interruption; None without this grant.
+    `device_code` without interruption; None without this grant. `version` counts the changes that end all grants of the
+    client's users, such as a new secret.
     """
 
     client: OidcClient
@@ -75,6 +78,7 @@ class SignInClient(NamedTuple):
     same_device: SameDevice
     texts: ProjectTexts = NO_TEXTS
     logo_url: str = ""
+    version: int = 0
 
     @property
     def has_access(self) -> bool:
@@ -102,6 +106,8 @@ class ClientChanges:
     email: EmailClaim | None = None
     id_token_lifetime: int | None = None
     grant_types: tuple[GrantType, ...] | None = None
+    post_logout_redirect_uris: tuple[str, ...] | None = None
+    backchannel_logout_uri: str | None = None
     groups: Mapping[str, tuple[str, ...]] | None = None
     allowed_groups: tuple[str, ...] | None = None
 
@@ -145,8 +151,16 @@ def checked_changes(changes: ClientChanges) -> ClientChanges:
     grants = None if changes.grant_types is None else _read_grant_types(changes.grant_types)
     groups = None if changes.groups is None else read_groups(changes.groups)
     allowed = None if changes.allowed_groups is None else read_allowed_groups(changes.allowed_groups)
+    ends, logout = changes.post_logout_redirect_uris, changes.backchannel_logout_uri
     return dataclasses.replace(
-        changes, name=name, redirect_uris=uris, grant_types=grants, groups=groups, allowed_groups=allowed
+        changes,
+        name=name,
+        redirect_uris=uris,
+        grant_types=grants,
+        post_logout_redirect_uris=None if ends is None else read_post_logout_uris(ends),
+        backchannel_logout_uri=None if logout is None else read_logout_uri(logout),
+        groups=groups,
+        allowed_groups=allowed,
     )
 
 
@@ -154,4 +168,9 @@ def _read_grant_types(given: tuple[str, ...]) -> tuple[GrantType, ...]:
     """Return the grants in their usual order, each once."""
     if not given or not set(given) <= set(GRANT_TYPES):
         raise InvalidRequest(f"grant_types must contain one or more of: {', '.join(GRANT_TYPES)}.")
+    if set(given) == {"refresh_token"}:
+        raise InvalidRequest(
+            "grant_types must contain authorization_code or device_code beside refresh_token: a refresh token comes of "
+            "a sign-in."
+        )
     return tuple(grant for grant in GRANT_TYPES if grant in given)

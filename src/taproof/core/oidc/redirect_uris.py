@@ -37,12 +37,46 @@ def read_redirect_uris(texts: Sequence[str]) -> tuple[str, ...]:
     """
     if not 1 <= len(texts) <= REDIRECT_URIS_LIMIT:
         raise InvalidRequest(f"redirect_uris must contain 1 to {REDIRECT_URIS_LIMIT} addresses.")
+    return _read_all("redirect_uris", texts)
+
+
+def read_post_logout_uris(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a client's post-logout redirect URIs, unchanged and without duplicates.
+
+    Raises:
+        InvalidRequest: there are too many, or one is invalid; the sentence names its position in the list.
+    """
+    if len(texts) > REDIRECT_URIS_LIMIT:
+        raise InvalidRequest(f"post_logout_redirect_uris must contain at most {REDIRECT_URIS_LIMIT} addresses.")
+    return _read_all("post_logout_redirect_uris", texts)
+
+
+def read_logout_uri(text: str) -> str:
+    """Return a client's back-channel logout URI unchanged; "" is none.
+
+    Its address is checked at each connection: see `webhooks/http_client.py`.
+
+    Raises:
+        InvalidRequest: it is not a web address.
+    """
+    if text == "":
+        return text
+    try:
+        uri = read_redirect_uri(text)
+    except NotARedirectUri as error:
+        raise InvalidRequest(f"backchannel_logout_uri {error}.") from None
+    if not uri.startswith(("https://", "http://")):
+        raise InvalidRequest("backchannel_logout_uri must begin with https://, or with http:// for this machine.")
+    return uri
+
+
+def _read_all(field: str, texts: Sequence[str]) -> tuple[str, ...]:
     found = []
     for place, text in enumerate(texts, 1):
         try:
             found.append(read_redirect_uri(text))
         except NotARedirectUri as error:
-            raise InvalidRequest(f"redirect_uris: number {place} of the list {error}.") from None
+            raise InvalidRequest(f"{field}: number {place} of the list {error}.") from None
     return tuple(dict.fromkeys(found))
 
 

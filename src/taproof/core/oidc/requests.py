@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, Self, get_args
 from taproof.core.code_challenge import METHOD, challenge_digest
 from taproof.core.oidc.errors import OAuthError
 
-Scope = Literal["openid", "profile", "email", "phone", "groups"]
+Scope = Literal["openid", "profile", "email", "phone", "groups", "offline_access"]
 ResponseMode = Literal["query", "form_post"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)

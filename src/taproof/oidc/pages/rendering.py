@@ -28,6 +28,7 @@ SignInState = Literal[
 ]
 UnavailableReason = Literal["paused", "bot_broken", "limit", "try_later", "blocked"]
 ProblemKey = Literal["unknown_client", "redirect_uri", "request", "unknown_sign_in", "too_many", "failure"]
+SignedOutOutcome = Literal["text", "nothing", "problem"]
 DeviceProblem = Literal["unknown", "too_many"]
 
 _STATIC: Final = files("taproof.oidc.pages") / "static"
@@ -203,6 +204,18 @@ class Pages:
     def problem(self, sentence_key: ProblemKey, detail: str, language: str) -> bytes:
         """Return the page for a request that must not be answered with a redirect; `detail` is technical English."""
         return self._render("problem.html", language, {}, sentence_key=sentence_key, detail=detail)
+
+    def signed_out(self, outcome: SignedOutOutcome, language: str, client_name: str = "", detail: str = "") -> bytes:
+        """Return the page for a user who signs out in an application.
+
+        Args:
+            outcome: "text": the user is signed out. "nothing": the application did not say who signs out. "problem": it
+                made a mistake.
+            language: the language.
+            client_name: the application.
+            detail: the mistake, in technical English.
+        """
+        return self._render("signed_out.html", language, {"client": client_name}, outcome=outcome, detail=detail)
 
     def device_code(self, language: str, user_code: str = "", problem: DeviceProblem | None = None) -> bytes:
         """Return the form for the code that a device shows; `problem` says why `user_code` was not accepted."""

@@ -135,9 +135,10 @@ class OidcClients:
             group_name: the group, for the audit log, which does not name members, because it outlives users' data.
         """
         client = await self.read_client(actor.developer, project_id, client_id, "write")
-        entry = self._entry(actor, "client.updated", client, {"group": group_name}, self._clock())
+        now = self._clock()
+        entry = self._entry(actor, "client.updated", client, {"group": group_name}, now)
         owned = (actor.developer.id, project_id, client_id)
-        if not await self._storage.oidc_clients.edit_groups(*owned, edit, entry=entry):
+        if not await self._storage.oidc_clients.edit_groups(*owned, edit, now, entry=entry):
             raise ClientNotFound
 
     async def delete_client(self, actor: Actor, project_id: str, client_id: str) -> None:

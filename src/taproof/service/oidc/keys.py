@@ -32,6 +32,7 @@ from taproof.core.oidc.signing import (
     public_jwk,
     read_id_token,
     sign_id_token,
+    sign_logout_token,
 )
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
@@ -47,6 +48,10 @@ class Signer(NamedTuple):
     def sign(self, claims: dict[str, Any]) -> str:
         """Return the signed ID token."""
         return sign_id_token(claims, self.key, self.alg, self.kid)
+
+    def sign_logout(self, claims: dict[str, Any]) -> str:
+        """Return the signed logout token."""
+        return sign_logout_token(claims, self.key, self.alg, self.kid)
 
 
 class RotatedKey(NamedTuple):

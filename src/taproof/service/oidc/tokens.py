@@ -1,11 +1,10 @@
-"""Issue tokens for authorization codes and device codes, and answer with the claims of an access token.
+"""Issue tokens for authorization codes and device codes.
 
-Sources: RFC 6749, sections 2.3, 4.1.3 and 5; RFC 6750; RFC 8628, sections 3.4 and 3.5; OpenID Connect Core 1.0.
+Sources: RFC 6749, sections 2.3, 4.1.3 and 5; RFC 8628, sections 3.4 and 3.5; OpenID Connect Core 1.0.
 """
 
 import base64
 import binascii
-import dataclasses
 import hmac
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,11 +14,10 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.code_challenge import challenge_digest, is_proven
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import is_key, key_hash, new_key
-from taproof.core.identity import MessengerIdentity
-from taproof.core.oidc.claims import id_token_claims, user_claims
+from taproof.core.identifiers import key_hash, new_key
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import ClientRefused, OAuthError
+from taproof.core.oidc.grants import NewGrant, RefreshToken, gets_refresh_token, granted_scopes, new_refresh_token
 from taproof.core.oidc.model import (
     ACCESS_TOKEN_LIFETIME,
     DEVICE_INTERVAL,
@@ -32,7 +30,8 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
 from taproof.core.sessions import Session
 from taproof.service.oidc.devices import device_code_hash
-from taproof.service.oidc.keys import Signer, SigningKeys
+from taproof.service.oidc.issuing import SignedIn, TokenIssuer
+from taproof.service.oidc.keys import Signer
 from taproof.service.oidc.requests import require_grant, require_public_access
 from taproof.service.oidc.sign_in import code_hash
 from taproof.storage.protocol import Storage
@@ -41,7 +40,6 @@ _WRONG_CLIENT = (
     "The client is unknown, or its secret is wrong or missing. Copy client_id and client_secret from the console."
 )
 _WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to another client or redirect_uri."
-_WRONG_TOKEN = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
 _NOT_ADMITTED = "The user is in none of the groups that may sign in to this client."
 _METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "no secret"}
 """The ways to authenticate, as metadata and applications name them."""
@@ -56,46 +54,39 @@ class _Presented(NamedTuple):
 
 
 class _Answerable(NamedTuple):
-    """Everything that the response with the tokens needs, decrypted before the code is used up."""
+    """Everything that the response with the tokens needs, decrypted before the code is used up.
 
-    client: SignInClient
-    request: AuthorizationRequest
-    session: Session
-    identity: MessengerIdentity
+    `grant` is None if the client is to hold nothing of the user after the sign-in.
+    """
+
+    user: SignedIn
+    nonce: str | None
     signer: Signer
+    access_token: str
+    tokens: NewTokens
+    grant: NewGrant | None
+    refresh: RefreshToken | None
 
 
 class Tokens:
-    """Authenticates clients, issues tokens and reads them.
+    """Authenticates clients, and issues the tokens of sign-ins.
 
     Args:
         storage: the store.
-        encryptor: decrypts phone numbers.
-        keys: sign the ID tokens.
+        encryptor: encrypts phone numbers.
+        issuing: makes the responses.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        issuer: the service's base URL.
-        email_domain: the domain of synthetic e-mail addresses.
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        encryptor: Encryptor,
-        keys: SigningKeys,
-        clock: Clock,
-        entropy: Entropy,
-        *,
-        issuer: str,
-        email_domain: str,
+        self, storage: Storage, encryptor: Encryptor, issuing: TokenIssuer, clock: Clock, entropy: Entropy
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
-        self._keys = keys
+        self._issuing = issuing
         self._clock = clock
         self._entropy = entropy
-        self._issuer = issuer
-        self._email_domain = email_domain
 
     async def authenticate_client(self, authorization: str | None, parameters: Mapping[str, str]) -> SignInClient:
         """Return the client that sent a request to the token, PAR or device endpoint (RFC 6749, section 2.3.1).
@@ -157,15 +148,13 @@ class Tokens:
             raise OAuthError("invalid_grant", _WRONG_CODE)
         _check_verifier(client, request, parameters.get("code_verifier"))
         session = await self._require_session(found)
-        answerable = await self._prepare(client, found, session)
-        access_token = new_key("oat", self._entropy)
-        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
-        if not await self._storage.authorizations.redeem_code(hashed, tokens, now):
+        answerable = await self._prepare(client, found, session, now)
+        if not await self._storage.authorizations.redeem_code(hashed, answerable.tokens, now, answerable.grant):
             current = await self._storage.authorizations.read_authorization_by_code(hashed)
             if current is not None and current.redeemed_at is not None:
                 await self._refuse_reuse(current, now)
             raise OAuthError("invalid_grant", _WRONG_CODE)
-        return self._issue(answerable, access_token, now)
+        return self._issue(answerable, now)
 
     async def _refuse_reuse(self, found: Authorization, now: int) -> None:
         # Only the first reuse has something to revoke. The others cause no write.
@@ -202,36 +191,13 @@ class Tokens:
         if status != "confirmed":
             # After an expired session, the user can start another one on the page.
             raise OAuthError("authorization_pending", "The user has not confirmed yet.")
-        answerable = await self._prepare(client, found, session)
-        if not client.client.groups.admits(answerable.identity.messenger_id):
+        answerable = await self._prepare(client, found, session, now)
+        if not client.client.groups.admits(answerable.user.identity.messenger_id):
             raise OAuthError("access_denied", _NOT_ADMITTED)
-        access_token = new_key("oat", self._entropy)
-        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
-        if not await self._storage.authorizations.finish_authorization(found.id, found.session, now, tokens):
+        finish = self._storage.authorizations.finish_authorization
+        if not await finish(found.id, found.session, now, answerable.tokens, answerable.grant):
             raise OAuthError("invalid_grant", "The device_code was used before, or the sign-in was reported.")
-        return self._issue(answerable, access_token, now)
-
-    async def read_user(self, access_token: str) -> dict[str, Any]:
-        """Return the claims for an access token (OpenID Connect Core, section 5.3.2).
-
-        Raises:
-            OAuthError: `invalid_token`.
-        """
-        if not is_key(access_token, "oat"):
-            raise OAuthError("invalid_token", _WRONG_TOKEN)
-        found = await self._storage.authorizations.read_authorization_by_access_token(key_hash(access_token))
-        if found is None or found.revoked_at is not None:
-            raise OAuthError("invalid_token", _WRONG_TOKEN)
-        if found.access_expires_at is None or found.access_expires_at <= self._clock() or found.session is None:
-            raise OAuthError("invalid_token", _WRONG_TOKEN)
-        client = await self._storage.oidc_clients.read_client(found.client_id)
-        session = await self._storage.sessions.read_session(found.session)
-        if client is None or session is None or session.reported_at is not None:
-            raise OAuthError("invalid_token", _WRONG_TOKEN)
-        identity = self._identity(session)
-        if not client.client.groups.admits(identity.messenger_id):
-            raise OAuthError("invalid_token", _WRONG_TOKEN)
-        return self._about_user(client, AuthorizationRequest.load(found.request), session, identity)
+        return self._issue(answerable, now)
 
     async def _require_session(self, found: Authorization) -> Session:
         """Return the session of a code, which its user has not reported."""
@@ -240,50 +206,50 @@ class Tokens:
             raise OAuthError("invalid_grant", "The user reported this sign-in.")
         return session
 
-    async def _prepare(self, client: SignInClient, found: Authorization, session: Session) -> _Answerable:
+    async def _prepare(self, client: SignInClient, found: Authorization, session: Session, now: int) -> _Answerable:
         """Read the key and decrypt the phone number. If one cannot be decrypted, the code is not used up."""
-        signer = await self._keys.find_signer(client.client.signing_alg)
         request = AuthorizationRequest.load(found.request)
-        return _Answerable(client, request, session, self._identity(session), signer)
+        user = self._issuing.of_session(client, session, granted_scopes(client.client, request.scopes))
+        signer = await self._issuing.find_signer(client)
+        access_token = new_key("oat", self._entropy)
+        refresh = new_refresh_token(self._entropy) if gets_refresh_token(client.client, user.scopes) else None
+        grant = None
+        if refresh is not None or client.client.backchannel_logout_uri:
+            grant = self._new_grant(user, found, session, refresh, now)
+        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
+        return _Answerable(user, request.nonce, signer, access_token, tokens, grant, refresh)
 
-    def _identity(self, session: Session) -> MessengerIdentity:
-        assert session.identity is not None  # noqa: S101 — a session is consumed only after it was confirmed.
-        if session.encrypted_phone is None:
-            return session.identity
-        phone = self._encryptor.decrypt(session.encrypted_phone, associated_data_of("phone", session.id))
-        return dataclasses.replace(session.identity, messenger_phone=phone)
-
-    def _about_user(
-        self, client: SignInClient, request: AuthorizationRequest, session: Session, identity: MessengerIdentity
-    ) -> dict[str, Any]:
-        return user_claims(
-            identity,
-            request.scopes,
-            session.confirmed_at or 0,
-            email=client.client.email,
-            email_domain=self._email_domain,
-            groups=client.client.groups.of(identity.messenger_id),
+    def _new_grant(
+        self, user: SignedIn, found: Authorization, session: Session, refresh: RefreshToken | None, now: int
+    ) -> NewGrant:
+        phone = user.identity.messenger_phone if refresh is not None and "phone" in user.scopes else None
+        return NewGrant(
+            id=found.id,
+            client_id=found.client_id,
+            client_version=user.client.version,
+            project_id=found.project_id,
+            session=session.key,
+            identity=user.identity,
+            scopes=" ".join(user.scopes),
+            auth_time=user.auth_time,
+            created_at=now,
+            refresh=None if refresh is None else refresh.hashes,
+            encrypted_phone=None
+            if phone is None
+            else self._encryptor.encrypt(phone, associated_data_of("grant_phone", found.id), self._entropy),
         )
 
-    def _issue(self, answerable: _Answerable, access_token: str, now: int) -> dict[str, Any]:
-        client, request, session, identity, signer = answerable
-        claims = id_token_claims(
-            self._about_user(client, request, session, identity),
-            issuer=self._issuer,
-            client_id=client.client.id,
-            now=now,
-            lifetime=client.client.id_token_lifetime,
-            auth_time=session.confirmed_at or 0,
-            nonce=request.nonce,
-            access_token=access_token,
+    def _issue(self, answerable: _Answerable, now: int) -> dict[str, Any]:
+        grant, refresh = answerable.grant, answerable.refresh
+        return self._issuing.answer(
+            answerable.user,
+            answerable.signer,
+            answerable.access_token,
+            now,
+            nonce=answerable.nonce,
+            refresh_token=None if refresh is None else refresh.text,
+            sid=None if grant is None else grant.id,
         )
-        return {
-            "access_token": access_token,
-            "token_type": "Bearer",
-            "expires_in": ACCESS_TOKEN_LIFETIME // SECOND,
-            "id_token": signer.sign(claims),
-            "scope": " ".join(request.scopes),
-        }
 
 
 def slow_down() -> OAuthError:

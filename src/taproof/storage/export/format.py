@@ -98,7 +98,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "oidc_clients": _columns(
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "
         "id_token_lifetime:small grant_types:text devices_since:int? secret_hash:bytes? secret_preview:text? "
-        "created_at:int refused_method:text? refused_at:int?"
+        "created_at:int post_logout_redirect_uris:text backchannel_logout_uri:text version:small refused_method:text? "
+        "refused_at:int?"
     ),
     "oidc_group_members": _columns("client_id:text messenger_id:text group_name:text is_allowed:small"),
     "deleted_projects": _columns("id:text developer_id:text creator_id:text"),
@@ -140,6 +141,16 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "session_day:day? session_hash:bytes? encrypted_session:bytes? user_code:text? expected_user:text? "
         "ended_at:int? code_expires_at:int? redeemed_at:int? access_expires_at:int? revoked_at:int? "
         "device_code_hash:bytes? polled_at:int? code_hash:bytes? access_token_hash:bytes? kept_until:int"
+    ),
+    "oidc_grants": _columns(
+        "id:text client_id:text project_id:text messenger_id:text messenger_name:text messenger_username:text "
+        "encrypted_phone:bytes? scopes:text auth_time:int session_day:day session_hash:bytes client_version:small "
+        "family_hash:bytes? refresh_hash:bytes? access_token_hash:bytes? access_expires_at:int? access_scopes:text? "
+        "created_at:int refreshed_at:int? idle_expires_at:int expires_at:int ended_at:int? ended_reason:text?"
+    ),
+    "oidc_logouts": _columns(
+        "sid:text client_id:text project_id:text messenger_id:text? created_at:int due_at:int? attempts:small "
+        "failed_at:int? failure:text?"
     ),
     "oidc_signing_keys": _columns(
         "alg:text generation:small kid:text encrypted_private_key:bytes public_jwk:text created_at:int signs_from:int"

@@ -215,6 +215,9 @@ CREATE TABLE oidc_clients (
   id_token_lifetime INTEGER NOT NULL, -- Seconds.
   grant_types TEXT NOT NULL, -- Separated by spaces.
   devices_since BIGINT, -- When the client got the grant device_code; null without it.
+  post_logout_redirect_uris TEXT NOT NULL DEFAULT '[]', -- A JSON array.
+  backchannel_logout_uri TEXT NOT NULL DEFAULT '',
+  version INTEGER NOT NULL DEFAULT 0, -- Counts the changes that end all its users' grants.
   secret_hash BYTEA, -- Null for a client without a secret.
   secret_preview TEXT,
   created_at BIGINT NOT NULL,
@@ -349,6 +352,54 @@ CREATE TABLE oidc_authorizations (
   kept_until BIGINT NOT NULL -- The row is erased afterwards.
 );
 CREATE INDEX oidc_authorizations_by_age ON oidc_authorizations (kept_until);
+
+-- What a client holds of a user after the sign-in: a refresh token, or the right to be told that the user is signed out.
+CREATE TABLE oidc_grants (
+  id TEXT COLLATE "C" PRIMARY KEY, -- That of the sign-in; also the claim `sid`.
+  client_id TEXT COLLATE "C" NOT NULL,
+  project_id TEXT COLLATE "C" NOT NULL,
+  messenger_id TEXT COLLATE "C" NOT NULL,
+  messenger_name TEXT NOT NULL,
+  messenger_username TEXT NOT NULL,
+  encrypted_phone BYTEA,
+  scopes TEXT NOT NULL, -- Separated by spaces.
+  auth_time BIGINT NOT NULL,
+  session_day INTEGER NOT NULL,
+  session_hash BYTEA NOT NULL,
+  client_version INTEGER NOT NULL, -- The client's version when it got the grant. With another one, the grant is over.
+  family_hash BYTEA UNIQUE, -- Of the part that all refresh tokens of the grant share; null without one.
+  refresh_hash BYTEA, -- Of the other part of the current refresh token.
+  access_token_hash BYTEA UNIQUE, -- Of the access token that the last refresh gave.
+  access_expires_at BIGINT,
+  access_scopes TEXT,
+  created_at BIGINT NOT NULL,
+  refreshed_at BIGINT,
+  idle_expires_at BIGINT NOT NULL, -- The row is erased afterwards. At most `expires_at`.
+  expires_at BIGINT NOT NULL,
+  ended_at BIGINT,
+  ended_reason TEXT COLLATE "C"
+);
+CREATE INDEX oidc_grants_by_messenger ON oidc_grants (messenger_id, project_id);
+CREATE INDEX oidc_grants_by_session ON oidc_grants (session_day, session_hash);
+CREATE INDEX oidc_grants_by_client ON oidc_grants (project_id, client_id, created_at, id);
+CREATE INDEX oidc_grants_by_age ON oidc_grants (idle_expires_at);
+
+-- Clients that must be told that a user is signed out (OpenID Connect Back-Channel Logout 1.0). A row is erased once its
+-- client was told.
+CREATE TABLE oidc_logouts (
+  sid TEXT COLLATE "C" PRIMARY KEY, -- The id of the grant.
+  client_id TEXT COLLATE "C" NOT NULL,
+  project_id TEXT COLLATE "C" NOT NULL,
+  messenger_id TEXT COLLATE "C", -- Null if the user was erased.
+  created_at BIGINT NOT NULL,
+  due_at BIGINT, -- The next attempt, or the end of the lease of the one in progress. Null after the last one.
+  attempts INTEGER NOT NULL,
+  failed_at BIGINT, -- When the last attempt failed, and why.
+  failure TEXT COLLATE "C"
+);
+CREATE INDEX oidc_logouts_due ON oidc_logouts (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX oidc_logouts_by_client ON oidc_logouts (client_id, failed_at);
+CREATE INDEX oidc_logouts_by_age ON oidc_logouts (created_at);
 
 -- Authorization requests that clients pushed (RFC 9126).
 CREATE TABLE oidc_pushed_requests (

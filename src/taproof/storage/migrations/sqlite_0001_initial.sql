@@ -221,6 +221,9 @@ CREATE TABLE oidc_clients (
   id_token_lifetime INTEGER NOT NULL, -- Seconds.
   grant_types TEXT NOT NULL, -- Separated by spaces.
   devices_since INTEGER, -- When the client got the grant device_code; null without it.
+  post_logout_redirect_uris TEXT NOT NULL DEFAULT '[]', -- A JSON array.
+  backchannel_logout_uri TEXT NOT NULL DEFAULT '',
+  version INTEGER NOT NULL DEFAULT 0, -- Counts the changes that end all its users' grants.
   secret_hash BLOB, -- Null for a client without a secret.
   secret_preview TEXT,
   created_at INTEGER NOT NULL,
@@ -349,6 +352,54 @@ CREATE TABLE oidc_authorizations (
   kept_until INTEGER NOT NULL -- The row is erased afterwards.
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oidc_authorizations_by_age ON oidc_authorizations (kept_until);
+
+-- What a client holds of a user after the sign-in: a refresh token, or the right to be told that the user is signed out.
+CREATE TABLE oidc_grants (
+  id TEXT PRIMARY KEY, -- That of the sign-in; also the claim `sid`.
+  client_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  messenger_id TEXT NOT NULL,
+  messenger_name TEXT NOT NULL,
+  messenger_username TEXT NOT NULL,
+  encrypted_phone BLOB,
+  scopes TEXT NOT NULL, -- Separated by spaces.
+  auth_time INTEGER NOT NULL,
+  session_day INTEGER NOT NULL,
+  session_hash BLOB NOT NULL,
+  client_version INTEGER NOT NULL, -- The client's version when it got the grant. With another one, the grant is over.
+  family_hash BLOB UNIQUE, -- Of the part that all refresh tokens of the grant share; null without one.
+  refresh_hash BLOB, -- Of the other part of the current refresh token.
+  access_token_hash BLOB UNIQUE, -- Of the access token that the last refresh gave.
+  access_expires_at INTEGER,
+  access_scopes TEXT,
+  created_at INTEGER NOT NULL,
+  refreshed_at INTEGER,
+  idle_expires_at INTEGER NOT NULL, -- The row is erased afterwards. At most `expires_at`.
+  expires_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  ended_reason TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX oidc_grants_by_messenger ON oidc_grants (messenger_id, project_id);
+CREATE INDEX oidc_grants_by_session ON oidc_grants (session_day, session_hash);
+CREATE INDEX oidc_grants_by_client ON oidc_grants (project_id, client_id, created_at, id);
+CREATE INDEX oidc_grants_by_age ON oidc_grants (idle_expires_at);
+
+-- Clients that must be told that a user is signed out (OpenID Connect Back-Channel Logout 1.0). A row is erased once its
+-- client was told.
+CREATE TABLE oidc_logouts (
+  sid TEXT PRIMARY KEY, -- The id of the grant.
+  client_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  messenger_id TEXT, -- Null if the user was erased.
+  created_at INTEGER NOT NULL,
+  due_at INTEGER, -- The next attempt, or the end of the lease of the one in progress. Null after the last one.
+  attempts INTEGER NOT NULL,
+  failed_at INTEGER, -- When the last attempt failed, and why.
+  failure TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX oidc_logouts_due ON oidc_logouts (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX oidc_logouts_by_client ON oidc_logouts (client_id, failed_at);
+CREATE INDEX oidc_logouts_by_age ON oidc_logouts (created_at);
 
 -- Authorization requests that clients pushed (RFC 9126).
 CREATE TABLE oidc_pushed_requests (

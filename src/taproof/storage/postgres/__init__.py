@@ -9,12 +9,14 @@ sessions' distinct days, so that the planner considers only the partitions of th
 All code locks rows in one order, so that nodes cannot deadlock: first the tables of sign-ins, then those of the
 console.
 
-- sessions by day and hash; prompts of these sessions; oidc_authorizations; people; daily_counts by project and day;
-  daily_users by developer and day; projects by id; oidc_clients; webhook_events by id; webhook_endpoints by project.
+- sessions by day and hash; prompts of these sessions; the user of a project; oidc_authorizations; people; daily_counts
+  by project and day; daily_users by developer and day; projects by id; oidc_clients; webhook_events by id;
+  webhook_endpoints by project; blocks; oidc_grants by id; oidc_logouts.
 - the table developers; one developer; invitations; console_sessions by id; access_tokens.
 
 These rules complete the order:
 
+- The user of a project is an advisory lock, like that of people: it is taken to create grants, and to end all of them.
 - Pushed authorization requests and signing keys are changed by single statements, without any other lock. Replacing all
   signing keys locks them by algorithm and generation.
 - Only a call that revokes a single invitation locks invitations without the table developers.

@@ -11,6 +11,7 @@ from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import projects as queries
 from taproof.storage.queries import users as user_queries
+from taproof.storage.queries.oidc import grants as grant_queries
 from taproof.storage.rows import project_from
 
 READ_PROJECTS: Final = queries.READ_PROJECTS.replace("IN (SELECT value FROM json_each($2))", "= ANY ($2::TEXT[])")
@@ -64,12 +65,14 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
         erased += sessions
         left -= sessions
     erased += len(await connection.fetch(queries.ERASE_EVENTS.postgres, project_id, limit))
+    erased += len(await connection.fetch(grant_queries.ERASE_GRANTS_OF_PROJECT.postgres, project_id, limit))
     erased += await connection.fetchval(ERASE_PEOPLE, creator_id, project_id, plan_id, limit // 5 + 1)
     if erased == 0:
         # Counts are not personal data. Counts that a late statement adds are erased together with the project's row.
         await connection.execute(count_queries.ERASE_DAILY_COUNTS, project_id)
         await connection.execute(delivery_queries.FORGET_ENDPOINT, project_id)
         await connection.execute(user_queries.ERASE_BLOCKS, project_id)
+        await connection.execute(grant_queries.ERASE_LOGOUTS_OF_PROJECT, project_id)
         end = queries.FORGET_DELETED_PROJECT if is_settled else MARK_ERASED_PROJECT
         await connection.execute(end, project_id)
         erased = 1

@@ -33,6 +33,8 @@ from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.oidc.grants import OF_SESSION, end_grants
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
@@ -282,9 +284,16 @@ class PostgresSessions(queries.SessionQueries):
         self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
     ) -> SignInStatus | None:
         recorded = columns((status, *event_values(each)[:4]) for status in events for each in events[status])
-        reported = await self._database.read(
-            statements.REPORT_SESSION, now, *key, opener_id, self._deadline(now), *recorded
-        )
+        values = (now, *key, opener_id, self._deadline(now), *recorded)
+
+        async def report(transaction: Transaction) -> list[asyncpg.Record]:
+            found = await transaction.fetch(statements.REPORT_SESSION, *values)
+            if found:
+                # The session is locked, so this sees every grant that it gave.
+                await end_grants(transaction, OF_SESSION, key, now, "reported")
+            return found
+
+        reported = await self._database.in_transaction(report)
         if not reported:
             return None
         moved_to: SignInStatus = reported[0][0]

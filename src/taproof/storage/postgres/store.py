@@ -26,6 +26,8 @@ from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.oidc.clients import OidcClientQueries
+from taproof.storage.queries.oidc.grants import GrantQueries
+from taproof.storage.queries.oidc.logouts import LogoutQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
@@ -64,6 +66,8 @@ class PostgresStorage(Storage):
         self.counts = CountQueries(database)
         self.erasure = PostgresErasure(database)
         self.authorizations = PostgresAuthorizations(database)
+        self.grants = GrantQueries(database)
+        self.logouts = LogoutQueries(database)
         self.signing_keys = SigningKeyQueries(database)
         self.encrypted_values = PostgresEncryptedValues(database, partitions)
         self.leases = LeaseQueries(database)

@@ -34,6 +34,8 @@ from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.oidc.authorizations import AuthorizationQueries
 from taproof.storage.queries.oidc.clients import OidcClientQueries
+from taproof.storage.queries.oidc.grants import GrantQueries
+from taproof.storage.queries.oidc.logouts import LogoutQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.projects import ProjectQueries
@@ -69,6 +71,8 @@ class Storage(Protocol):
     counts: CountQueries
     erasure: ErasureQueries
     authorizations: AuthorizationQueries
+    grants: GrantQueries
+    logouts: LogoutQueries
     signing_keys: SigningKeyQueries
     encrypted_values: EncryptedValueQueries
     leases: LeaseQueries

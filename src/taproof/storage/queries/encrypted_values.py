@@ -15,6 +15,7 @@ EncryptedKind = Literal[
     "phone",
     "phone_request",
     "oidc_session",
+    "grant_phone",
     "signing_key",
     "mark",
 ]
@@ -76,6 +77,7 @@ ENCRYPTED_COLUMNS: Final[Mapping[EncryptedKind, EncryptedColumn]] = {
     "phone": EncryptedColumn("sessions", "encrypted_phone", *_SESSION, "id"),
     "phone_request": EncryptedColumn("phone_requests", "encrypted_token", *_SESSION, "session_id"),
     "oidc_session": EncryptedColumn("oidc_authorizations", "encrypted_session", ("id",), ("",), "id"),
+    "grant_phone": EncryptedColumn("oidc_grants", "encrypted_phone", ("id",), ("",), "id"),
     "signing_key": EncryptedColumn("oidc_signing_keys", "encrypted_private_key", ("alg", "generation"), ("", 0), "kid"),
     "mark": EncryptedColumn("metadata", "value", ("name",), ("",), "name"),
 }

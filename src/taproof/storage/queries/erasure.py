@@ -10,6 +10,7 @@ from taproof.core.sessions import SessionKey
 from taproof.storage.export.format import TABLES
 from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
 from taproof.storage.queries.database import Queries
+from taproof.storage.queries.oidc.grants import erase_grants
 from taproof.storage.queries.rights import FIND_ROLE, require_role
 from taproof.storage.queries.transaction import Transaction
 
@@ -76,6 +77,11 @@ ERASE_PHONE_REQUESTS_OF_USER: Final = f"DELETE {_PHONE_REQUESTS_OF_USER} RETURNI
 # In the order in which the other statements lock prompts.
 HOLD_PROMPTS_OF_USER: Final = "SELECT day FROM prompts WHERE messenger_id = $1 ORDER BY day, token_hash"
 ERASE_PROMPTS_OF_USER: Final = f"DELETE {_PROMPTS_OF_USER} RETURNING day"
+_GRANTS_OF_USER: Final = "FROM oidc_grants WHERE messenger_id = $1"
+_GRANTS_IN_PROJECTS: Final = f"""{_GRANTS_OF_USER} AND project_id IN (
+  SELECT m.project_id FROM project_members m WHERE m.developer_id = $2 AND m.role IN ({_WRITERS}))"""
+FIND_GRANTS: Final = f"SELECT id {_GRANTS_OF_USER} ORDER BY id LIMIT $2"
+FIND_GRANTS_IN_PROJECTS: Final = f"SELECT id {_GRANTS_IN_PROJECTS} ORDER BY id LIMIT $3"
 ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
@@ -120,6 +126,10 @@ EXPORT_PROMPTS_OF_USER: Final = f"SELECT {columns_of('prompts')} FROM prompts r 
 _GROUP_POSITION: Final = "ORDER BY client_id, group_name"
 EXPORT_GROUPS: Final = f"SELECT client_id, group_name {_GROUPS_OF_USER} {_GROUP_POSITION}"
 EXPORT_GROUPS_IN_PROJECTS: Final = f"SELECT client_id, group_name {_GROUPS_IN_PROJECTS} {_GROUP_POSITION}"
+EXPORT_GRANTS: Final = f"""
+SELECT {columns_of("oidc_grants")} {_GRANTS_OF_USER} AND id > $2 ORDER BY id LIMIT $3"""
+EXPORT_GRANTS_IN_PROJECTS: Final = f"""
+SELECT {columns_of("oidc_grants")} {_GRANTS_IN_PROJECTS} AND id > $3 ORDER BY id LIMIT $4"""
 EXPORT_BLOCKS_OF_USER: Final = f"""
 SELECT {columns_of("blocks")} FROM blocks WHERE messenger_id = $1 AND project_id > $2 ORDER BY project_id LIMIT $3"""
 
@@ -217,11 +227,13 @@ class ErasureQueries(Queries):
         developer_id: str | None,
         replacement: str,
         limit: int,
+        now: int,
         *,
         describe: DescribeErased,
     ) -> int:
         """Erase what is stored about an account besides its sessions; return the number of rows (0: nothing is left).
 
+        At most `limit` grants are erased in a call. Their clients are told that the user is signed out at `now` (ms).
         The record of a confirmation on a day is kept, with the user replaced by `replacement`, so that the counts of
         distinct users remain exact. `replacement` must be unique for each call. Without `developer_id`, the account's
         blocks are erased too, at most `limit` in a call, since they belong to the user and not to a developer.
@@ -232,6 +244,9 @@ class ErasureQueries(Queries):
                 await transaction.lock(FIND_WRITABLE, developer_id)
             projects = await _forget_person(transaction, messenger_id, developer_id, replacement)
             projects += await _leave_groups(transaction, messenger_id, developer_id)
+            statement = FIND_GRANTS if developer_id is None else FIND_GRANTS_IN_PROJECTS
+            found = await transaction.lock(statement, messenger_id, *_given(developer_id), limit)
+            projects += await erase_grants(transaction, found, now)
             await _add_entries(transaction, projects, describe)
             if projects or developer_id is not None:
                 return len(projects)
@@ -302,11 +317,17 @@ class ErasureQueries(Queries):
 
     async def export_groups(self, messenger_id: str, developer_id: str | None) -> list[Row]:
         """Return the groups of clients that `erase_person` would make the account leave."""
-        if developer_id is None:
-            found = await self._database.look_up(EXPORT_GROUPS, messenger_id)
-        else:
-            found = await self._database.look_up(EXPORT_GROUPS_IN_PROJECTS, messenger_id, developer_id)
+        statement = EXPORT_GROUPS if developer_id is None else EXPORT_GROUPS_IN_PROJECTS
+        found = await self._database.look_up(statement, messenger_id, *_given(developer_id))
         return [{"client_id": client_id, "group_name": name} for client_id, name in found]
+
+    async def export_grants(self, messenger_id: str, developer_id: str | None, after: str, limit: int) -> list[Row]:
+        """Return the next `limit` grants after the id `after` that `erase_person` would erase."""
+        rows: Rows = {}
+        statement = EXPORT_GRANTS if developer_id is None else EXPORT_GRANTS_IN_PROJECTS
+        values = (messenger_id, *_given(developer_id), after, limit)
+        add_rows(rows, "oidc_grants", await self._database.look_up(statement, *values))
+        return rows["oidc_grants"]
 
     async def export_rest(self, messenger_id: str, table: UserTable, after: Row | None, limit: int) -> list[Row]:
         """Return the next `limit` other rows that `erase_person` would erase, strictly after the row `after`.
@@ -338,6 +359,10 @@ class ErasureQueries(Queries):
                 await transaction.fetch(ERASE_PROMPT, *key)
                 erased += 1
         return erased
+
+
+def _given(developer_id: str | None) -> tuple[str, ...]:
+    return () if developer_id is None else (developer_id,)
 
 
 async def _check_role(transaction: Transaction, developer_id: str, project_id: str) -> None:
@@ -400,10 +425,8 @@ async def _count_second_person(transaction: Transaction, creator_id: str, rename
 
 async def _leave_groups(transaction: Transaction, messenger_id: str, developer_id: str | None) -> list[str]:
     """Remove the user from the groups of clients. Return the project of each membership."""
-    if developer_id is None:
-        found = await transaction.fetch(LEAVE_GROUPS, messenger_id)
-    else:
-        found = await transaction.fetch(LEAVE_GROUPS_IN_PROJECTS, messenger_id, developer_id)
+    statement = LEAVE_GROUPS if developer_id is None else LEAVE_GROUPS_IN_PROJECTS
+    found = await transaction.fetch(statement, messenger_id, *_given(developer_id))
     return [row[0] for row in found if row[0] is not None]
 
 

@@ -28,6 +28,7 @@ from taproof.storage.queries.deliveries import (
     continue_ending,
 )
 from taproof.storage.queries.oidc.clients import delete_clients
+from taproof.storage.queries.oidc.grants import ERASE_GRANTS_OF_PROJECT, ERASE_LOGOUTS_OF_PROJECT
 from taproof.storage.queries.rights import (
     ADD_MEMBER,
     DELETE_ALL_ORIGINS,
@@ -344,9 +345,11 @@ class ProjectQueries(Queries):
             project_id, plan_id, creator_id = found[0]
             erased = len(await transaction.fetch(ERASE_SESSIONS.sqlite, project_id, limit))
             erased += len(await transaction.fetch(ERASE_EVENTS.sqlite, project_id, limit))
+            erased += len(await transaction.fetch(ERASE_GRANTS_OF_PROJECT.sqlite, project_id, limit))
             erased += await remove_user_days(transaction, creator_id, project_id, plan_id, limit // 5 + 1)
             if erased == 0:
-                for statement in (ERASE_DAILY_COUNTS, FORGET_ENDPOINT, ERASE_BLOCKS, FORGET_DELETED_PROJECT):
+                rest = (ERASE_DAILY_COUNTS, FORGET_ENDPOINT, ERASE_BLOCKS, ERASE_LOGOUTS_OF_PROJECT)
+                for statement in (*rest, FORGET_DELETED_PROJECT):
                     await transaction.fetch(statement, project_id)
                 erased = 1
             return erased

@@ -8,6 +8,7 @@ from taproof.core.projects import NamedProject
 from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import SessionKey
 from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.oidc.grants import OF_USER, end_grants
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 
@@ -103,8 +104,18 @@ class UserQueries(Queries):
         return await self._database.purge(PURGE_PHONE_REQUESTS, expired_before, limit)
 
     async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
-        """Block a project for an account; False if it is already blocked, or if the project does not exist."""
-        return bool(await self._database.change(BLOCK_PROJECT, messenger_id, project_id, now))
+        """Block a project for an account, and end the account's grants there.
+
+        Return False if it is already blocked, or if the project does not exist.
+        """
+
+        async def block(transaction: Transaction) -> bool:
+            await transaction.lock_user(project_id, messenger_id)
+            blocked = await transaction.fetch(BLOCK_PROJECT, messenger_id, project_id, now)
+            await end_grants(transaction, OF_USER, (messenger_id, project_id), now, "blocked")
+            return bool(blocked)
+
+        return await self._database.in_transaction(block)
 
     async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
         """Remove a block; False if there is none."""

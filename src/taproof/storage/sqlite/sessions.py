@@ -33,6 +33,7 @@ from taproof.storage.queries import listing as listing_queries
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.oidc.grants import OF_SESSION, end_grants
 from taproof.storage.queries.prompts import END_PROMPT
 from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
@@ -49,6 +50,7 @@ from taproof.storage.sqlite import listing, notify
 from taproof.storage.sqlite.counts import Counters, count_user
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
+from taproof.storage.sqlite.transaction import SqliteTransaction, finish
 
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
@@ -238,6 +240,7 @@ class SqliteSessions(queries.SessionQueries):
                 connection.execute(queries.END_CONFIRMED_EVENT, (b"", now, project_id, confirmed_at, session_id))
             for event in events.get(before, ()):
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            finish(end_grants(SqliteTransaction(connection), OF_SESSION, key, now, "reported"))
             return moved_to
 
         return await self._database.writer.run(write)

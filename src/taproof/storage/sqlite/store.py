@@ -17,6 +17,8 @@ from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.oidc.authorizations import AuthorizationQueries
 from taproof.storage.queries.oidc.clients import OidcClientQueries
+from taproof.storage.queries.oidc.grants import GrantQueries
+from taproof.storage.queries.oidc.logouts import LogoutQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.projects import ProjectQueries
@@ -57,6 +59,8 @@ class SqliteStorage(Storage):
         self.counts = CountQueries(database)
         self.erasure = ErasureQueries(database)
         self.authorizations = AuthorizationQueries(database)
+        self.grants = GrantQueries(database)
+        self.logouts = LogoutQueries(database)
         self.signing_keys = SigningKeyQueries(database)
         self.encrypted_values = EncryptedValueQueries(database)
         self.leases = LeaseQueries(database)

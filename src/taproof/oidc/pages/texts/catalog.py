@@ -146,6 +146,20 @@ class ProblemTexts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignedOutTexts:
+    """The page to which an application sends its users when they sign out there."""
+
+    heading: str
+    text: Annotated[str, "client"]
+    nothing_heading: str
+    nothing: str
+    """The application did not say which user signs out."""
+    problem_heading: str
+    problem: str
+    """The application made a mistake, so it could not get its user back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTexts:
     """The pages of the device grant (RFC 8628): the form for the code, and the question whether it is the user's."""
 
@@ -185,6 +199,7 @@ class Texts:
     unavailable: UnavailableTexts
     form_post: ReturnTexts
     problem: ProblemTexts
+    signed_out: SignedOutTexts
     device: DeviceTexts
 
 

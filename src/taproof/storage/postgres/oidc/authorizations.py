@@ -2,9 +2,12 @@
 
 from typing import Final
 
+from taproof.core.oidc.grants import NewGrant
 from taproof.core.oidc.model import NewCode, NewTokens
 from taproof.core.sessions import SessionKey
 from taproof.storage.queries.oidc import authorizations as queries
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import Values
 
 # The session is locked first: see `postgres/__init__.py`.
 _FINISH: Final = f"""
@@ -30,7 +33,17 @@ class PostgresAuthorizations(queries.AuthorizationQueries):
     """See `storage.queries.oidc.authorizations.AuthorizationQueries`."""
 
     async def finish_authorization(
-        self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens
+        self,
+        authorization_id: str,
+        session: SessionKey,
+        now: int,
+        given: NewCode | NewTokens,
+        grant: NewGrant | None = None,
     ) -> bool:
+        if grant is not None:
+            return await super().finish_authorization(authorization_id, session, now, given, grant)
         values = (*queries.finish_values(authorization_id, session, now, given), session.day)
         return bool(await self._database.read(_FINISH, *values))
+
+    async def _finish(self, transaction: Transaction, values: Values, session: SessionKey, now: int) -> bool:  # noqa: ARG002
+        return bool(await transaction.fetch(_FINISH, *values))

@@ -2,10 +2,12 @@
 
 from typing import Any, Final
 
+from taproof.core.oidc.grants import NewGrant
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
 from taproof.core.sessions import SessionKey
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.oidc.grants import BY_ID, create_grant, end_grants, hold_user
 from taproof.storage.queries.sessions import CONSUME_SESSION
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values
@@ -155,36 +157,72 @@ class AuthorizationQueries(Queries):
         return bool(await self._database.change(END_AUTHORIZATION, now, authorization_id))
 
     async def finish_authorization(
-        self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens
+        self,
+        authorization_id: str,
+        session: SessionKey,
+        now: int,
+        given: NewCode | NewTokens,
+        grant: NewGrant | None = None,
     ) -> bool:
-        """Consume a confirmed session and store the code, or the tokens, that it gives, in one transaction.
+        """Consume a confirmed session and store the code, or the tokens and the grant, that it gives, in a transaction.
 
         Return False if the session is not the sign-in's current one, is not confirmed, or was confirmed by another
         account than the expected one. Also return False if the sign-in is finished, has ended or has expired, if its
-        client has lost the grant, or if it does not admit the user. Of concurrent calls, only one succeeds.
+        client has lost the grant type, or if it does not admit the user. With `grant`, also return False if the user
+        has blocked the project. Of concurrent calls, only one succeeds.
         """
         values = (*finish_values(authorization_id, session, now, given), session.day)
 
         async def finish(transaction: Transaction) -> bool:
-            if not await transaction.fetch(FINISH_AUTHORIZATION, *values):
+            if grant is not None and not await hold_user(transaction, grant):
                 return False
-            ((project_id, *_),) = await transaction.fetch(CONSUME_SESSION, now, *session)
-            await transaction.fetch(COUNT, project_id, session.day, 0, 0, 0, 1, 0)
+            if not await self._finish(transaction, values, session, now):
+                return False
+            if grant is not None:
+                await create_grant(transaction, grant)
             return True
 
         return await self._database.in_transaction(finish)
 
-    async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
-        """Store the tokens that a code gives. Of concurrent calls, only one succeeds.
+    async def _finish(self, transaction: Transaction, values: Values, session: SessionKey, now: int) -> bool:
+        if not await transaction.fetch(FINISH_AUTHORIZATION, *values):
+            return False
+        ((project_id, *_),) = await transaction.fetch(CONSUME_SESSION, now, *session)
+        await transaction.fetch(COUNT, project_id, session.day, 0, 0, 0, 1, 0)
+        return True
+
+    async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int, grant: NewGrant | None = None) -> bool:
+        """Store the tokens, and the grant, that a code gives. Of concurrent calls, only one succeeds.
 
         An expired code gives none. Nor does one whose session was reported or erased, or whose client has lost the
-        grant or does not admit the user.
+        grant type or does not admit the user. A code gives no grant if its user has blocked the project, and then no
+        tokens either.
         """
-        return bool(await self._database.change(REDEEM_CODE, now, *tokens, code_hash))
+        values = (now, *tokens, code_hash)
+        if grant is None:
+            return bool(await self._database.change(REDEEM_CODE, *values))
+
+        async def redeem(transaction: Transaction) -> bool:
+            if not await hold_user(transaction, grant) or not await transaction.fetch(REDEEM_CODE, *values):
+                return False
+            await create_grant(transaction, grant)
+            return True
+
+        return await self._database.in_transaction(redeem)
 
     async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
-        """Revoke the tokens of a sign-in. Return False if it has none, or if they were revoked before."""
-        return bool(await self._database.change(REVOKE_TOKENS, now, authorization_id))
+        """Revoke the tokens of a sign-in, whose code was used again, and end its grant.
+
+        Return False if it has no tokens, or if they were revoked before.
+        """
+
+        async def revoke(transaction: Transaction) -> bool:
+            if not await transaction.fetch(REVOKE_TOKENS, now, authorization_id):
+                return False
+            await end_grants(transaction, BY_ID, (authorization_id,), now, "reused")
+            return True
+
+        return await self._database.in_transaction(revoke)
 
     async def purge_authorizations(self, ended_before: int, limit: int) -> int:
         """Erase at most `limit` sign-ins that had expired, with their access tokens, at `ended_before` (ms)."""

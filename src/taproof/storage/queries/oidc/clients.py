@@ -9,13 +9,14 @@ from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret,
 from taproof.core.oidc.groups import Groups
 from taproof.core.oidc.model import REFUSAL_KEPT_FOR, RefusedMethod
 from taproof.storage.queries.database import Queries, point_read
+from taproof.storage.queries.oidc.grants import OF_USER_AT_CLIENT, end_grants
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import client_change_values, client_from, client_values, sign_in_client_from
 
 _COLUMNS: Final = (
     *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
-    *("grant_types", "secret_preview", "created_at"),
+    *("grant_types", "secret_preview", "created_at", "post_logout_redirect_uris", "backchannel_logout_uri"),
 )
 # A text with a line for each row, so that no sign-in needs a second read.
 _GROUPS: Final = """(
@@ -31,8 +32,8 @@ SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 3))}
 WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 3} RETURNING id"""
 READ_CLIENT: Final = point_read(
     sign_in_client_from,
-    f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active, p.public_access, p.same_device,
-  p.texts, p.logo_url""",
+    f"""{_CLIENT}, c.version, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active, p.public_access,
+  p.same_device, p.texts, p.logo_url""",
     "oidc_clients c JOIN projects p ON p.id = c.project_id",
     "c.id",
 )
@@ -40,19 +41,25 @@ READ_CHANGED: Final = f"SELECT {_CLIENT} FROM oidc_clients c WHERE c.id = $1"
 LIST_CLIENTS: Final = f"""
 SELECT {_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
 WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
-_CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types")
+_CHANGED: Final = (
+    *("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types"),
+    *("post_logout_redirect_uris", "backchannel_logout_uri"),
+)
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
 _GRANTS: Final = f"COALESCE(${_CHANGED.index('grant_types') + 1}, grant_types)"
 # A client without a secret gets the given one with its new method. A client that has one keeps it. Without the grant,
-# `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`.
+# `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`. Another
+# `version` ends the grants of users: see `queries/oidc/grants.py`.
 UPDATE_CLIENT: Final = f"""
 UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
-  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $8) END,
-  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $9) END,
-  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $10) END,
+  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $10) END,
+  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $11) END,
+  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $12) END,
   refused_method = CASE {_METHOD} WHEN auth_method THEN refused_method END,
-  refused_at = CASE {_METHOD} WHEN auth_method THEN refused_at END
-WHERE id = $11 AND project_id = $12
+  refused_at = CASE {_METHOD} WHEN auth_method THEN refused_at END,
+  version = version + CASE WHEN ({_METHOD} = 'none') <> (secret_hash IS NULL)
+    OR (grant_types LIKE '%refresh_token%' AND {_GRANTS} NOT LIKE '%refresh_token%') THEN 1 ELSE 0 END
+WHERE id = $13 AND project_id = $14
 RETURNING id"""
 LOCK_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE id = $1 AND project_id = $2"
 DELETE_CLIENT: Final = "DELETE FROM oidc_clients WHERE id = $1 AND project_id = $2 RETURNING id"
@@ -61,7 +68,7 @@ DELETE_GROUPS: Final = "DELETE FROM oidc_group_members WHERE client_id = $1"
 ADD_GROUP_MEMBER: Final = """
 INSERT INTO oidc_group_members (client_id, messenger_id, group_name, is_allowed) VALUES ($1, $2, $3, $4)"""
 REPLACE_CLIENT_SECRET: Final = """
-UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
+UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2, version = version + 1
 WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
 RECORD_REFUSED_METHOD: Final = """
 UPDATE oidc_clients SET refused_method = $1, refused_at = $2
@@ -124,6 +131,8 @@ class OidcClientQueries(Queries):
         `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
 
         Sign-ins of devices that began before `now` (ms) end if the change takes the grant `device_code` or gives it.
+        All grants of users end if it takes the grant `refresh_token`, or if the client gets or loses its secret. Those
+        of users who leave the allowed groups end too, and the client is told.
 
         Raises:
             InvalidRequest: an allowed group is no group of the client.
@@ -140,7 +149,7 @@ class OidcClientQueries(Queries):
             if changes.groups is None and changes.allowed_groups is None:
                 return client
             groups = client.groups.changed(changes.groups, changes.allowed_groups)
-            await _store_groups(transaction, client_id, groups)
+            await _change_groups(transaction, client, groups, now)
             return replace(client, groups=groups)
 
         return await self._database.in_transaction(change)
@@ -151,12 +160,14 @@ class OidcClientQueries(Queries):
         project_id: str,
         client_id: str,
         edit: Callable[[Groups], Groups],
+        now: int,
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
         """Change the groups of a client to what `edit` returns for its current groups. Errors of `edit` are passed on.
 
-        Return False if this developer's project has no such client.
+        The grants of users who leave the allowed groups end at `now` (ms), and the client is told. Return False if this
+        developer's project has no such client.
         """
 
         async def change(transaction: Transaction) -> bool:
@@ -164,10 +175,10 @@ class OidcClientQueries(Queries):
                 return False
             if not await transaction.lock(LOCK_CLIENT, client_id, project_id):
                 return False
-            before = client_from((await transaction.fetch(READ_CHANGED, client_id))[0]).groups
-            after = edit(before)
-            if after != before:
-                await _store_groups(transaction, client_id, after)
+            client = client_from((await transaction.fetch(READ_CHANGED, client_id))[0])
+            groups = edit(client.groups)
+            if groups != client.groups:
+                await _change_groups(transaction, client, groups, now)
                 await transaction.add_entry(entry)
             return True
 
@@ -212,7 +223,10 @@ class OidcClientQueries(Queries):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Replace a client's secret. Return False if this developer's project has no such client with a secret."""
+        """Replace a client's secret, which ends all grants of its users.
+
+        Return False if this developer's project has no such client with a secret.
+        """
         member, values = (developer_id, project_id), (*secret, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", REPLACE_CLIENT_SECRET, *values, entry=entry)
         return bool(changed)
@@ -222,6 +236,21 @@ async def delete_clients(transaction: Transaction, project_id: str) -> None:
     """Delete all clients of a project."""
     for (client_id,) in await transaction.fetch(DELETE_CLIENTS, project_id):
         await transaction.fetch(DELETE_GROUPS, client_id)
+
+
+async def _change_groups(transaction: Transaction, client: OidcClient, groups: Groups, now: int) -> None:
+    """Replace the groups of a client, and end the grants of the members who may no longer sign in.
+
+    Users who were in no group before keep their grants, which give nothing while other groups are allowed: see
+    `REFRESH_GRANT`. So the cost depends on the number of members only.
+    """
+    await _store_groups(transaction, client.id, groups)
+    members = sorted({each for ids in client.groups.members.values() for each in ids})
+    for messenger_id in members:
+        if client.groups.admits(messenger_id) and not groups.admits(messenger_id):
+            await transaction.lock_user(client.project_id, messenger_id)
+            values = (messenger_id, client.project_id, client.id)
+            await end_grants(transaction, OF_USER_AT_CLIENT, values, now, "removed")
 
 
 async def _store_groups(transaction: Transaction, client_id: str, groups: Groups) -> None:
