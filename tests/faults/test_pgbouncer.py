@@ -21,7 +21,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
 from taproof.storage.migrate import migrations
-from taproof.storage.postgres.pooler import find_pooler
+from taproof.storage.postgres.connection import find_pooler
 from taproof.storage.postgres.store import PostgresStorage
 
 USER = "1001"

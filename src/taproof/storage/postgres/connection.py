@@ -5,7 +5,7 @@ import contextlib
 import re
 import socket
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import asyncpg
 
@@ -31,6 +31,12 @@ _MIGRATE_ATTEMPTS: Final = 15
 APPLICATION_NAME: Final = "taproof"
 _IS_POSTGRES: Final = re.compile(r"^PostgreSQL \d+(?!.*(-YB-|Redshift|Greenplum|Materialize|QuestDB))")
 """Matches `version()` of PostgreSQL, and of Citus, Aurora, AlloyDB and others that are PostgreSQL inside."""
+Pooling = Literal["none", "session", "transaction"]
+"""The time for which a pooler gives a client the same connection to the server; `none` without a pooler."""
+_BACKEND: Final = "SELECT pg_backend_pid()"
+# In transaction mode, a pooler takes an idle connection for each query. Taken from the top of a stack, both clients get
+# the same. Taken in turn, whatever their number, at least one client gets two.
+_ORDER: Final = (0, 1, 1, 0, 0, 1)
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 
 
@@ -217,6 +223,32 @@ async def may_make_tables(dsn: str) -> bool:
             return bool(await connection.fetchval(_MAY_MAKE_TABLES, timeout=CONNECT_PATIENCE))
         finally:
             await disconnect(connection)
+
+
+async def find_pooler(dsn: str) -> Pooling:
+    """Return whether a pooler answers, and its mode, by how its connections behave.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached; the sentence says what to check.
+    """
+    with explain_errors(dsn):
+        first = await connect(dsn)
+        try:
+            # A pooler invents the process id that it reports at the start of a connection.
+            if await first.fetchval(_BACKEND) == first.get_server_pid():
+                return "none"
+            second = await connect(dsn)
+            try:
+                found: tuple[set[int], set[int]] = (set(), set())
+                for client in _ORDER:
+                    found[client].add(await (first, second)[client].fetchval(_BACKEND))
+            finally:
+                await disconnect(second)
+        finally:
+            await disconnect(first)
+    # Without a pooler, and in session mode, each open connection has one process of the server for itself.
+    kept = len(found[0]) == len(found[1]) == 1 and found[0] != found[1]
+    return "session" if kept else "transaction"
 
 
 async def disconnect(connection: asyncpg.Connection) -> None:

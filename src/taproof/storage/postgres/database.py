@@ -12,9 +12,8 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Hosts
+from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Hosts, Pooling
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
-from taproof.storage.postgres.pooler import Pooling
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Model, PointRead, Purge
 from taproof.storage.queries.transaction import Transaction

@@ -119,7 +119,7 @@ class _Finish(NamedTuple):
 
 
 class PostgresDeliveries(queries.DeliveryQueries):
-    """See `storage.protocol.DeliveryStorage`."""
+    """See `storage.queries.deliveries.DeliveryQueries`."""
 
     _database: PostgresDatabase
 

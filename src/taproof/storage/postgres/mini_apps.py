@@ -46,7 +46,7 @@ SELECT * FROM moved"""
 
 
 class PostgresMiniApps:
-    """See `storage.protocol.MiniAppStorage`. The session becomes visible in its last state, with the commit.
+    """See `storage.queries.mini_apps.MiniAppStorage`. The session becomes visible in its last state, with the commit.
 
     Args:
         database: runs transactions.

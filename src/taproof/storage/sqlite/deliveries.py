@@ -18,7 +18,7 @@ from taproof.storage.sqlite.group_commit import rows
 
 
 class SqliteDeliveries(queries.DeliveryQueries):
-    """See `storage.protocol.DeliveryStorage`."""
+    """See `storage.queries.deliveries.DeliveryQueries`."""
 
     _database: SqliteDatabase
 

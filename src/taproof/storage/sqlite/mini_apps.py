@@ -33,7 +33,7 @@ SELECT {ADMISSION_REFUSAL.format(public="$1", bot="$2", user="$3")} FROM project
 
 
 class SqliteMiniApps:
-    """See `storage.protocol.MiniAppStorage`.
+    """See `storage.queries.mini_apps.MiniAppStorage`.
 
     Args:
         database: writes.

@@ -5,14 +5,14 @@ anything was committed (`PRAGMA data_version`, 2 µs). Only then does it read th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import apsw
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.sessions import Hint, SessionKey, known_hint
-from taproof.storage.sqlite.database import Read
+from taproof.storage.sqlite.database import Read, SqliteDatabase
 
 KEPT: Final = 10_000
 """The number of announcements kept for other processes. A process that falls further behind still finds them by
@@ -34,6 +34,17 @@ def record(connection: apsw.Connection, key: SessionKey, hint: Hint | None = Non
     last = connection.last_insert_rowid()
     if last % _TRIM_EVERY == 0:
         connection.execute(_TRIM, (last - KEPT,))
+
+
+async def record_hints(database: SqliteDatabase, hints: Sequence[tuple[SessionKey, Hint]]) -> None:
+    """Announce new hints to the other processes."""
+
+    def write(connection: apsw.Connection) -> None:
+        for key, hint in hints:
+            record(connection, key, hint)
+
+    if hints:
+        await database.writer.run(write)
 
 
 async def watch(
