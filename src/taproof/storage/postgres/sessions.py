@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
 
@@ -33,6 +33,7 @@ from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.sessions import Outcome
 from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
@@ -109,21 +110,16 @@ class PostgresSessions(queries.SessionQueries):
         self._confirmations = self._changes(statements.CONFIRM_SESSIONS)
         self._cancellations = self._changes(statements.CANCEL_SESSIONS)
         # As for `_changes`, a session cannot be in one statement twice.
-        self._withdrawals = Batcher[_Change, Literal[True] | Refused](
-            self._withdraw, limit=_WRITES, key=lambda each: each.key
-        )
+        self._withdrawals = Batcher[_Change, Outcome](self._withdraw, limit=_WRITES, key=lambda each: each.key)
         self._expiries = Batcher[_Expiry, bool](self._expire_asked, limit=_WRITES, key=lambda each: each.key)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
         """Finish the waiting calls."""
-        await self._reads.close()
-        for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
-            await batcher.close()
-        await self._withdrawals.close()
-        await self._expiries.close()
-        await self._consumptions.close()
-        await self._announcer.close()
+        for changes in (self._openings, self._confirmations, self._cancellations, self._withdrawals):
+            await changes.close()
+        for part in (self._creations, self._polls, self._reads, self._expiries, self._consumptions, self._announcer):
+            await part.close()
 
     async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
         created = await self._creations.run((session, public))
@@ -173,10 +169,10 @@ class PostgresSessions(queries.SessionQueries):
         found = {(row[0], row[1], viewer): session_from(row) for *row, viewer in rows}
         return [found.get((*key, viewer)) for key, viewer in items]
 
-    def _changes(self, statement: str) -> Batcher[_Change, Literal[True] | Refused]:
+    def _changes(self, statement: str) -> Batcher[_Change, Outcome]:
         """Return a batcher for changes. It announces the sessions that a batch changed."""
 
-        async def change(items: list[_Change]) -> list[Literal[True] | Refused]:
+        async def change(items: list[_Change]) -> list[Outcome]:
             values = self._change_values(items)
             outcomes = _outcomes(items, await self._database.fetch(statement, set(values[0]), *values))
             self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, outcomes))
@@ -188,9 +184,7 @@ class PostgresSessions(queries.SessionQueries):
     def _change_values(self, items: list[_Change]) -> list[Values]:
         return columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
 
-    async def open_session(
-        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
-    ) -> Literal[True] | Refused:
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> Outcome:
         return await self._openings.run(_Change(key, now, (opener_id, hint), hint))
 
     async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
@@ -201,7 +195,7 @@ class PostgresSessions(queries.SessionQueries):
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
-    ) -> Literal[True] | Refused:
+    ) -> Outcome:
         values = (*identity_values(identity), *event_values(event), *(phone or (None, None)), None)
         return await self._confirmations.run(_Change(key, now, values))
 
@@ -212,19 +206,17 @@ class PostgresSessions(queries.SessionQueries):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> Literal[True] | Refused:
-        values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
-        outcome = await self._change_one(statements.AWAIT_RETURN, values)
+    ) -> Outcome:
+        values = queries.awaiting_values(identity, now, return_hash, encrypted_phone)
+        outcome = await self._change_one(statements.AWAIT_RETURN, (*values, *key, self._deadline(now)))
         if outcome:
             self._announcer.tell([(key, "return")])
         return outcome
 
-    async def renew_return(
-        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
-    ) -> Literal[True] | Refused:
-        return await self._change_one(statements.RENEW_RETURN, (return_hash, *key, opener_id, self._deadline(now)))
+    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> Outcome:
+        return await self._change_one(statements.RENEW_RETURN, (return_hash, opener_id, *key, self._deadline(now)))
 
-    async def _change_one(self, statement: str, values: Values) -> Literal[True] | Refused:
+    async def _change_one(self, statement: str, values: Values) -> Outcome:
         for is_moved, *state in await self._database.change(statement, *values):
             return True if is_moved else queries.refused([state])
         return Refused(None)
@@ -235,20 +227,20 @@ class PostgresSessions(queries.SessionQueries):
         values = (*identity_values(user.identity), *event_values(event), None, None, return_hash)
         return bool(await self._confirmations.run(_Change(key, now, values)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Outcome:
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
+    async def withdraw_session(self, key: SessionKey, now: int) -> Outcome:
         outcome = await self._withdrawals.run(_Change(key, now, ()))
         if not outcome:
             # A session that is not there was only read; all others were locked, and so waited for the standbys already.
             await self._database.await_replication()
         return outcome
 
-    async def _withdraw(self, items: list[_Change]) -> list[Literal[True] | Refused]:
+    async def _withdraw(self, items: list[_Change]) -> list[Outcome]:
         values = self._change_values(items)
 
-        async def withdraw(connection: asyncpg.Connection) -> list[Literal[True] | Refused]:
+        async def withdraw(connection: asyncpg.Connection) -> list[Outcome]:
             found = await connection.fetch(statements.WITHDRAW_SESSIONS, set(values[0]), *values)
             outcomes = _outcomes(items, found)
             if any(outcomes):
@@ -271,20 +263,16 @@ class PostgresSessions(queries.SessionQueries):
         # Of several callers for one session, the first one consumes it.
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
-        used: dict[tuple[Any, ...], ConsumedSession] = {}
-        for day, token_hash, *consumed in await self._database.fetch(
-            statements.CONSUME_SESSIONS, set(values[0]), *values
-        ):
-            used[day, token_hash] = consumed_from(consumed)
+        found = await self._database.fetch(statements.CONSUME_SESSIONS, set(values[0]), *values)
+        used: dict[Any, ConsumedSession] = {(row[0], row[1]): consumed_from(row[2:]) for row in found}
         return [used.pop(key, None) for key, _ in items]
 
     async def report_session(
         self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
     ) -> SignInStatus | None:
         recorded = columns((status, *event_values(each)[:4]) for status in events for each in events[status])
-        reported = await self._database.read(
-            statements.REPORT_SESSION, now, *key, opener_id, self._deadline(now), *recorded
-        )
+        values = (now, *key, opener_id, self._deadline(now), *recorded)
+        reported = await self._database.read(statements.REPORT_SESSION, *values)
         if not reported:
             return None
         moved_to: SignInStatus = reported[0][0]
@@ -322,7 +310,8 @@ class PostgresSessions(queries.SessionQueries):
             (set(values[0]), *values),
             lambda session: asked[session.key].event_of(session),
         )
-        return _are_in(expired, list(asked))
+        found = {(row[0], row[1]) for row in expired}
+        return [key in found for key in asked]
 
     async def _expire(
         self, statement: str, values: Values, event_of: Callable[[ExpiredSession], Event]
@@ -387,15 +376,9 @@ class PostgresSessions(queries.SessionQueries):
         return await self._partitions.drop(before_day, limit)
 
 
-def _outcomes(items: list[_Change], rows: list[asyncpg.Record]) -> list[Literal[True] | Refused]:
+def _outcomes(items: list[_Change], rows: list[asyncpg.Record]) -> list[Outcome]:
     """Return the outcome of each change, from the rows of a statement that ends with `_OUTCOME`."""
-    done: dict[tuple[int, bytes], Literal[True] | Refused] = {}
+    done: dict[tuple[int, bytes], Outcome] = {}
     for day, token_hash, is_moved, *state in rows:
         done[day, token_hash] = True if is_moved else queries.refused([state])
     return [done.get(each.key, Refused(None)) for each in items]
-
-
-def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:
-    """Return for each key whether a row begins with it."""
-    found = {(row[0], row[1]) for row in rows}
-    return [key in found for key in keys]

@@ -101,7 +101,7 @@ SELECT EXISTS (SELECT FROM moved), h.* FROM held h"""
 
 _IS_HELD: Final = "EXISTS (SELECT FROM held)"
 AWAIT_RETURN: Final = _change_held("$8", "$9", queries.await_return("$7::BYTEA", _IS_HELD))
-RENEW_RETURN: Final = _change_held("$2", "$3", queries.renew_return(_IS_HELD))
+RENEW_RETURN: Final = _change_held("$3", "$4", queries.renew_return(_IS_HELD))
 CANCEL_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from taproof.contract.session import SignInStatus
 from taproof.core.deliveries import Event
@@ -15,12 +15,12 @@ from taproof.core.sessions import (
     NewPhone,
     NewSession,
     PolledSession,
-    Refused,
     ReturningUser,
     ReturnPolicy,
     Session,
     SessionKey,
 )
+from taproof.storage.queries.sessions import Outcome
 
 
 class SessionStorage(Protocol):
@@ -49,20 +49,15 @@ class SessionStorage(Protocol):
         `viewer` is the account for which `PromptDetails.is_blocked` is set.
         """
 
-    async def open_session(
-        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
-    ) -> Literal[True] | Refused:
-        """Make `opener_id` the owner of a pending session that was not opened before.
-
-        `hint` becomes the session's hint.
-        """
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> Outcome:
+        """Make `opener_id` the owner of a pending session that was not opened before, and set its hint."""
 
     async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
         """Change the hint of a session whose status is pending; return whether it has changed."""
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
-    ) -> Literal[True] | Refused:
+    ) -> Outcome:
         """Move a session from pending to confirmed if `identity` opened it, and store the identity.
 
         `event` is recorded if the project has a webhook. `phone` is stored, and the event gets its body, only if the
@@ -77,17 +72,15 @@ class SessionStorage(Protocol):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> Literal[True] | Refused:
-        """Store the identity and the hash of a return code with a pending session, if `identity` opened it.
+    ) -> Outcome:
+        """Store the identity and the hash of a return code with a pending session, if `opener_id` opened it.
 
         The session stays pending, and expires after `RETURN_LIFETIME`. Until `return_session`, no other method returns
-        the identity. This changes only a session with a required return code, once. `encrypted_phone` is stored only if
-        the project still collects phone numbers and its developer's plan is not "free".
+        the identity. This changes only a session with a required return code, once. For the phone, see
+        `confirm_session`.
         """
 
-    async def renew_return(
-        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
-    ) -> Literal[True] | Refused:
+    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> Outcome:
         """Replace the return code of a session for which `opener_id` has called `await_return`. Its expiry stays."""
 
     async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
@@ -101,13 +94,13 @@ class SessionStorage(Protocol):
         `user` is the result of `read_returning_user`, from which the caller makes `event`.
         """
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Outcome:
         """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set.
 
         A session that waits for its return code loses the identity. So it does when it is reported or expires.
         """
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
+    async def withdraw_session(self, key: SessionKey, now: int) -> Outcome:
         """Move a session from pending to cancelled for its application.
 
         In the same transaction, the prompt is ended, so that the bot edits its message. No event is recorded.
@@ -129,10 +122,9 @@ class SessionStorage(Protocol):
         """Record that the user of a session reports "This wasn't me", and return the new state.
 
         A pending session becomes cancelled. A confirmed session becomes used, and its proof is never issued. `events`
-        has the events for each status in which the report may find the session. Those for the status that it finds are
-        recorded, if the project has chosen them, and the report is counted. If the session was confirmed or
-        used, the body of its auth.confirmed event is erased, so that the event is not sent again. That event ends
-        unless it was already delivered. An attempt in progress counts as interrupted.
+        has the events for each status in which the report may find the session; those that the project has chosen are
+        recorded. If the session was confirmed or used, the body of its auth.confirmed event is erased, so that it is
+        not sent again. That event ends unless it was already delivered; an attempt in progress counts as interrupted.
 
         Return None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
         """
@@ -145,10 +137,7 @@ class SessionStorage(Protocol):
         """
 
     async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
-        """Move one overdue session from pending to expired; return whether this call did. See `expire_sessions`.
-
-        A decision that was made in time may still be on its way to the store. Afterwards, none can arrive.
-        """
+        """Move one overdue session from pending to expired, as `expire_sessions` does; return whether this call did."""
 
     async def list_sessions(
         self,
@@ -183,11 +172,10 @@ class SessionStorage(Protocol):
         needed: asyncio.Event,
         notice: Callable[[SessionKey, Hint], None],
     ) -> None:
-        """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
+        """Call `wake` with each session that any process confirms or cancels, and `notice` with each new hint.
 
-        Call `notice` with each session whose hint any process changes, and with the hint. An announcement may be missed
-        or repeated, so callers must also poll from time to time. The store may stop watching while `needed` is not
-        set. Store errors do not end this call.
+        Run until cancelled. An announcement may be missed or repeated, so callers must also poll from time to time. The
+        store may stop watching while `needed` is not set. Store errors do not end this call.
         """
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:

@@ -1,7 +1,7 @@
 """Sessions and their changes of state."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from taproof.core.clock import Clock
 from taproof.core.errors import (
@@ -110,8 +110,8 @@ def renew_return(exists: str) -> str:
     """Return the statement that replaces a return code; `exists` is the condition that the session's project exists."""
     return f"""
 UPDATE sessions SET return_hash = $1
-WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
-  AND COALESCE(opener_id, '') = $4 AND expires_at > $5 AND {exists}
+WHERE day = $3 AND token_hash = $4 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
+  AND COALESCE(opener_id, '') = $2 AND expires_at > $5 AND {exists}
 RETURNING id"""
 
 
@@ -124,7 +124,7 @@ SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FRO
 WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
 RETURN_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
-WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
+WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND return_hash = $2 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id, 0"""
 OF_RETURN: Final = (
@@ -138,7 +138,7 @@ FORGET_RETURN_IF_PENDING: Final = "return_url = NULL, " + ", ".join(
 )
 CANCEL_SESSION: Final = f"""
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL, {FORGET_RETURN}
-WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
+WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id = $2 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
 WITHDRAW_SESSION: Final = f"""
@@ -183,19 +183,22 @@ UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'e
 WHERE project_id = $3 AND state IN ('due', 'delivered', 'failed', 'ended') AND type = 'auth.confirmed'
   AND created_at = $4 AND session_id = $5 RETURNING id"""
 ANY_OVERDUE_SESSION: Final = "SELECT 1 FROM sessions WHERE status = 'pending' AND expires_at <= $1 LIMIT 1"
-EXPIRE_SESSIONS: Final = f"""
-UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
+_EXPIRE: Final = f"UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}"
+_EXPIRED: Final = "RETURNING day, token_hash, id, project_id, created_at, expires_at"
+EXPIRE_SESSIONS: Final = f"""{_EXPIRE}
 WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
-RETURNING day, token_hash, id, project_id, created_at, expires_at"""
-EXPIRE_SESSION: Final = f"""
-UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
-WHERE day = $1 AND token_hash = $2 AND status = 'pending' AND expires_at <= $3
-RETURNING day, token_hash, id, project_id, created_at, expires_at"""
+{_EXPIRED}"""
+EXPIRE_SESSION: Final = f"""{_EXPIRE}
+WHERE day = $1 AND token_hash = $2 AND status = 'pending' AND expires_at <= $3 {_EXPIRED}"""
 # Read once for each batch of expired sessions, so that a sweep costs the same however many projects there are.
 TELL_EXPIRED: Final = """
 SELECT id FROM projects
 WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_events LIKE '%auth.expired%'"""
+
+
+Outcome = Literal[True] | Refused
+"""The outcome of a change that is refused in other states than the one it expects."""
 
 
 def return_policy(required: int, has_url: int) -> ReturnPolicy:
@@ -206,6 +209,11 @@ def return_policy(required: int, has_url: int) -> ReturnPolicy:
 def refused(rows: Sequence[Row]) -> Refused:
     """Return the refusal with the state in the first row, if there is one."""
     return Refused(FoundState(*rows[0]) if rows else None)
+
+
+def awaiting_values(identity: MessengerIdentity, now: int, return_hash: bytes, phone: bytes | None) -> Values:
+    """Return the values of `AWAIT_RETURN`, without the key and the deadline."""
+    return (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, phone)
 
 
 def write_time(clock: Clock | None, now: int) -> int:
@@ -228,17 +236,6 @@ class SessionQueries(Queries):
 
     def _deadline(self, now: int) -> int:
         return write_time(self._clock, now)
-
-    def _await_return_values(
-        self,
-        key: SessionKey,
-        identity: MessengerIdentity,
-        now: int,
-        return_hash: bytes,
-        encrypted_phone: bytes | None,
-    ) -> Values:
-        confirmed = (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, encrypted_phone)
-        return (*confirmed, *key, self._deadline(now))
 
     async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
         found = await self._database.read(READ_RETURNING_USER, *key, return_hash)
