@@ -180,7 +180,7 @@ async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.
     rows = api.storage.database.rows("SELECT id, encrypted_phone FROM sessions", ())
     for (session_id, _), (_, encrypted) in zip(rows, rows[::-1], strict=True):
         write = "UPDATE sessions SET encrypted_phone = ? WHERE id = ?"
-        api.storage.database.writer._connection.execute(write, (encrypted, session_id))
+        api.storage.database.writer.connection.execute(write, (encrypted, session_id))
     found = await sessions(api, token)
     assert [each.get("messenger_phone") for each in found] == [None, None]
     printed = "".join(capfd.readouterr())

@@ -63,7 +63,7 @@ class Twin(Node):
     def __init__(self, path: Path, retention_days: int) -> None:
         storage = SqliteStorage.open(path, BEGIN)
         # Nothing here is about durability, and there are thousands of commits.
-        storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
+        storage.database.writer.connection.execute("PRAGMA synchronous = OFF").fetchall()
         super().__init__(storage, Encryptor(new_master_key(system_entropy)), HandClock())
         self.clock.now = BEGIN
         self.housekeeping = Housekeeping(storage, self.encryptor, self.clock, system_entropy, retention_days)

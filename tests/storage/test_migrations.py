@@ -131,7 +131,7 @@ def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) -> None:
     """Full synchronisation and WAL on the writer; a reader that can change nothing."""
-    writer, reader = sqlite.database.writer._connection, sqlite.database.reader
+    writer, reader = sqlite.database.writer.connection, sqlite.database.reader
     assert writer.pragma("journal_mode") == "wal"
     assert writer.pragma("synchronous") == 2
     assert writer.pragma("wal_autocheckpoint") == 2000

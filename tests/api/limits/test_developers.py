@@ -115,8 +115,8 @@ async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
           encrypted_webhook_secret, webhook_url, is_active, public_access, collect_phone, created_at)
         SELECT 'proj_000000000000000000' || value, $1, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
         FROM numbers"""
-    api.storage.database.writer._connection.execute(insert, (developer.id,))
-    api.storage.database.writer._connection.execute(ADD_MEMBERS)
+    api.storage.database.writer.connection.execute(insert, (developer.id,))
+    api.storage.database.writer.connection.execute(ADD_MEMBERS)
     limit(api, calls=Rate(100, MINUTE))
     left = 100
     own = f"project_id={project['id']}"
@@ -158,8 +158,8 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
         SELECT 'proj_000000000000000000' || value, developer_id, developer_id, name, CAST(value AS BLOB), 'sk_', x'00',
           '', 1, 1, 0, value, allowed_origins
         FROM numbers, (SELECT * FROM projects LIMIT 1)"""
-    api.storage.database.writer._connection.execute(copy)
-    api.storage.database.writer._connection.execute(ADD_MEMBERS)
+    api.storage.database.writer.connection.execute(copy)
+    api.storage.database.writer.connection.execute(ADD_MEMBERS)
     read: list[int] = []
 
     def note(_cursor: object, statement: str, values: Any) -> bool:

@@ -169,7 +169,7 @@ async def test_project_that_stops_asking_shows_its_prompt_again(
 ) -> None:
     """If the plan ended meanwhile, "Continue without" leads back to Confirm, and no number is accepted."""
     session_token = await asking.begin(OPTIONAL)
-    storage.database.writer._connection.execute("UPDATE developers SET plan = 'free'")
+    storage.database.writer.connection.execute("UPDATE developers SET plan = 'free'")
     await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
     assert f"c:{session_token}" in str(api.of("editMessageText")[-1]["reply_markup"])
     await asking.intake.handle(asking.phone.message("+4915123456789"))

@@ -58,7 +58,7 @@ async def test_a_page_reads_the_sessions_that_it_shows(
                     read, _ = await explain(
                         *(connection, statement, [project.id], *columns(walks), *values),
                         of=("sessions_",),
-                        before=listing._ONE_SNAPSHOT_IN_ORDER,
+                        before=listing.ONE_SNAPSHOT_IN_ORDER,
                     )
                     # Of each walk a page at most; a plan may look at one row past its end.
                     assert read <= len(walks) * 11, (status, user, since, before)

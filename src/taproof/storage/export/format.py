@@ -248,8 +248,9 @@ class ExportReader:
         ExportFileWrong: the first line is not the header of an export that this release can read.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, chunk: int = CHUNK) -> None:
         self._file = file
+        self._chunk = chunk
         self._line = 0
         self._digest = hashlib.sha256()
         header = self._parsed(self._next_line())
@@ -298,7 +299,7 @@ class ExportReader:
             name = parsed[0] if parsed and isinstance(parsed[0], str) else ""
             if name not in TABLES:
                 raise self._wrong(f"there is no table {name!r:.80}")
-            if name != table or len(rows) == CHUNK or size > _CHUNK_BYTES:
+            if name != table or len(rows) == self._chunk or size > _CHUNK_BYTES:
                 if rows:
                     await target.insert(table, rows, lines)
                     on_chunk()

@@ -32,8 +32,9 @@ _COPY_LINE: Final = re.compile(r"COPY \w+, line (\d+)")
 class PostgresSource:
     """A snapshot of a database, taken when it was opened."""
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    def __init__(self, connection: asyncpg.Connection, chunk: int) -> None:
         self._connection = connection
+        self._chunk = chunk
 
     async def count(self, table: str) -> int:
         """Return the number of rows of a table."""
@@ -43,7 +44,7 @@ class PostgresSource:
         """Yield all rows in chunks."""
         # Use a cursor in SQL: the driver's own cursor prepares a statement by name.
         await self._connection.execute(f"DECLARE rows NO SCROLL CURSOR FOR {SELECT[table]}")
-        while chunk := await self._connection.fetch(f"FETCH {CHUNK} FROM rows"):
+        while chunk := await self._connection.fetch(f"FETCH {self._chunk} FROM rows"):
             yield [tuple(row) for row in chunk]
         await self._connection.execute("CLOSE rows")
 
@@ -85,7 +86,7 @@ class PostgresTarget:
 
 
 @contextlib.asynccontextmanager
-async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
+async def open_postgres_source(dsn: str, *, chunk: int = CHUNK) -> AsyncIterator[PostgresSource]:
     """Open a database to export. Writers are not blocked.
 
     Raises:
@@ -96,7 +97,7 @@ async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
         await connection.execute(
             f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NO_HURRY}; LOCK TABLE {_TABLES} IN ACCESS SHARE MODE"
         )
-        yield PostgresSource(connection)
+        yield PostgresSource(connection, chunk)
 
 
 @contextlib.asynccontextmanager

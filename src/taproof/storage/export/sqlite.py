@@ -36,8 +36,9 @@ import."""
 class SqliteSource:
     """A snapshot of a SQLite file, taken when it was opened."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, chunk: int) -> None:
         self._connection = connection
+        self._chunk = chunk
 
     async def count(self, table: str) -> int:
         """Return the number of rows of a table."""
@@ -46,7 +47,7 @@ class SqliteSource:
     async def read(self, table: str) -> AsyncIterator[list[Row]]:
         """Yield all rows in chunks, in the order of the primary key, so that equal content results in an equal file."""
         cursor = self._connection.execute(f"{SELECT[table]} NOT INDEXED")
-        while chunk := list(itertools.islice(cursor, CHUNK)):
+        while chunk := list(itertools.islice(cursor, self._chunk)):
             yield chunk
 
 
@@ -87,7 +88,7 @@ class SqliteTarget:
 
 
 @contextlib.asynccontextmanager
-async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
+async def open_sqlite_source(path: Path, *, chunk: int = CHUNK) -> AsyncIterator[SqliteSource]:
     """Open a file to export. Writers are not blocked.
 
     Raises:
@@ -96,7 +97,7 @@ async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
     with _sentences(path, "read"), contextlib.closing(_connect(path)) as connection:
         connection.execute("PRAGMA query_only = 1; BEGIN").fetchall()
         _count(connection, "metadata")  # The first read takes the snapshot.
-        yield SqliteSource(connection)
+        yield SqliteSource(connection, chunk)
 
 
 @contextlib.asynccontextmanager

@@ -184,7 +184,7 @@ async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
     return await connect_to_primary(dsn, statement_cache_size=0, **options)
 
 
-async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
+async def migrate_database(dsn: str, now: int, *, oldest_server: int = OLDEST_SERVER) -> tuple[int, int]:
     """Migrate the schema; return its version before and after.
 
     A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
@@ -200,7 +200,7 @@ async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
         try:
             if not _IS_POSTGRES.search(await connection.fetchval("SELECT version()")):
                 raise NotPostgres
-            if connection.get_server_version().major < OLDEST_SERVER:
+            if connection.get_server_version().major < oldest_server:
                 raise PostgresTooOld
             if connection.get_settings().server_encoding != "UTF8":
                 raise StoreUnavailable(

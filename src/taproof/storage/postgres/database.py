@@ -34,7 +34,7 @@ _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
 _ATTEMPTS: Final = 4
 _READS: Final = 512
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "application_name": APPLICATION_NAME,
     # A plan must contain the days, so that it locks and reads only their partitions. A generic plan covers all
     # partitions. A plan made while a day's partition was empty would go on scanning it completely.
@@ -67,7 +67,7 @@ class PostgresDatabase:
             # by name, and no setting lasts. Poolers also reject settings that they do not know at the start of a
             # connection; in session mode, they are set afterwards.
             **({"statement_cache_size": 0} if pooling == "transaction" else {"max_cached_statement_lifetime": 0}),
-            "server_settings": _SETTINGS if pooling == "none" else {"application_name": APPLICATION_NAME},
+            "server_settings": SETTINGS if pooling == "none" else {"application_name": APPLICATION_NAME},
         }
         self._pool: asyncpg.Pool = asyncpg.create_pool(
             min_size=_CONNECTIONS[0],
@@ -287,7 +287,7 @@ def storable(names: Iterable[str]) -> list[str]:
 
 
 async def _apply_settings(connection: asyncpg.Connection) -> None:
-    settings = {name: value for name, value in _SETTINGS.items() if name != "application_name"}
+    settings = {name: value for name, value in SETTINGS.items() if name != "application_name"}
     await connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
 
 

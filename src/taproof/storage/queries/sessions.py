@@ -110,8 +110,8 @@ def renew_return(exists: str) -> str:
     """Return the statement that replaces a return code; `exists` is the condition that the session's project exists."""
     return f"""
 UPDATE sessions SET return_hash = $1
-WHERE day = $3 AND token_hash = $4 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
-  AND COALESCE(opener_id, '') = $2 AND expires_at > $5 AND {exists}
+WHERE COALESCE(opener_id, '') = $2 AND day = $3 AND token_hash = $4 AND status || '' = 'pending'
+  AND confirmed_at IS NOT NULL AND expires_at > $5 AND {exists}
 RETURNING id"""
 
 
@@ -124,7 +124,7 @@ SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FRO
 WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
 RETURN_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
-WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND return_hash = $2 AND expires_at > $5
+WHERE return_hash = $2 AND day = $3 AND token_hash = $4 AND status = 'pending' AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id, 0"""
 OF_RETURN: Final = (
@@ -138,7 +138,7 @@ FORGET_RETURN_IF_PENDING: Final = "return_url = NULL, " + ", ".join(
 )
 CANCEL_SESSION: Final = f"""
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL, {FORGET_RETURN}
-WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id = $2 AND expires_at > $5
+WHERE opener_id = $2 AND day = $3 AND token_hash = $4 AND status = 'pending' AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
 WITHDRAW_SESSION: Final = f"""

@@ -12,7 +12,7 @@ from taproof.storage.sqlite.connection import migrate_database, open_connections
 from taproof.storage.sqlite.counts import Counters
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
-from taproof.storage.sqlite.group_commit import GroupCommit
+from taproof.storage.sqlite.group_commit import LOCK_PATIENCE, GroupCommit
 from taproof.storage.sqlite.mini_apps import SqliteMiniApps
 from taproof.storage.sqlite.sessions import SqliteSessions
 
@@ -34,13 +34,14 @@ class SqliteStorage(Storage):
         self.deliveries = SqliteDeliveries(database)
 
     @classmethod
-    def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
+    def open(cls, path: Path, now: int, clock: Clock | None = None, *, lock_patience: float = LOCK_PATIENCE) -> Self:
         """Open the file. Create it (mode 0600) and migrate its schema first, if needed.
 
         Args:
             path: the file.
             now: the time recorded for migrations, in ms.
             clock: see `SessionQueries`.
+            lock_patience: see `GroupCommit`.
 
         Raises:
             SqliteTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
@@ -48,7 +49,7 @@ class SqliteStorage(Storage):
         migrate_database(path, now)
         reader, writer, lookup = open_connections(path)
         counters = Counters()
-        group_commit = GroupCommit(writer, counters.clear, counters.write)
+        group_commit = GroupCommit(writer, counters.clear, counters.write, lock_patience=lock_patience)
         return cls(SqliteDatabase(reader, group_commit, lookup), counters, clock)
 
     async def close(self) -> None:
