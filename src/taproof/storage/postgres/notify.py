@@ -63,7 +63,7 @@ async def listen(
     needed: asyncio.Event,
     notice: Callable[[SessionKey, Hint], None],
 ) -> None:
-    """Call `wake` or `notice` for everything announced from now on, as `storage.protocol.SessionStorage` defines it.
+    """Call `wake` or `notice` for everything announced from now on, as `SessionStorage` defines it.
 
     Args:
         connect: opens a direct connection to the server, which is kept open until this call is cancelled.

@@ -11,7 +11,6 @@ from taproof.contract.session import SignInStatus
 from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
-from taproof.core.page_cursor import PageCursor
 from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
@@ -31,8 +30,9 @@ from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
+from taproof.storage.protocol.sessions import SessionQueries
 from taproof.storage.queries import sessions as queries
-from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.sessions import Outcome
 from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
@@ -43,7 +43,6 @@ from taproof.storage.rows import (
     expired_session_from,
     identity_values,
     new_session_values,
-    page_start,
     session_from,
 )
 
@@ -74,8 +73,8 @@ class _Expiry(NamedTuple):
     event_of: Callable[[ExpiredSession], Event]
 
 
-class PostgresSessions(queries.SessionQueries):
-    """See `storage.protocol.SessionStorage`.
+class PostgresSessions(SessionQueries):
+    """See `storage.protocol.sessions.SessionQueries`.
 
     Args:
         database: runs statements.
@@ -329,28 +328,14 @@ class PostgresSessions(queries.SessionQueries):
 
         return await self._database.transact(expire)
 
-    async def list_sign_ins(
-        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
+    async def _read_page(
+        self, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
     ) -> list[Session]:
-        ids = [project_id] if project_id is not None else []
-        if project_id is None:
-            values = (messenger_id, day_number(since), PROJECTS_OF_USER)
-            ids = [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
-        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
-
-    async def list_sessions(
-        self,
-        project_ids: Sequence[str],
-        status: SignInStatus | None,
-        before: PageCursor | None,
-        limit: int,
-        now: int,
-        *,
-        since: int = 0,
-        messenger_id: str | None = None,
-    ) -> list[Session]:
-        walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await listing.read_page(self._database, project_ids, walks, messenger_id, limit, now)
+
+    async def _projects_of_user(self, messenger_id: str, since: int) -> list[str]:
+        values = (messenger_id, day_number(since), PROJECTS_OF_USER)
+        return [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
 
     async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int

@@ -18,7 +18,7 @@ A method named `purge_…` erases in bounded steps and returns the number of era
 from abc import ABC, abstractmethod
 from typing import Literal, NamedTuple
 
-from taproof.storage.protocol.sessions import SessionStorage
+from taproof.storage.protocol.sessions import SessionQueries
 from taproof.storage.queries.audit import AuditQueries
 from taproof.storage.queries.bots import BotQueries
 from taproof.storage.queries.counts import CountQueries
@@ -53,7 +53,7 @@ class DatabaseFacts(NamedTuple):
 class Storage(ABC):
     """The store: SQLite on one machine, PostgreSQL for many. A driver adds or replaces the parts that differ."""
 
-    sessions: SessionStorage
+    sessions: SessionQueries
     mini_apps: MiniAppStorage
     prompts: PromptQueries
     deliveries: DeliveryQueries

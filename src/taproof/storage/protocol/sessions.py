@@ -1,10 +1,11 @@
-"""The interface of `store.sessions`."""
+"""The methods of `store.sessions`: those that each database implements, and those that both share."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from taproof.contract.session import SignInStatus
+from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
 from taproof.core.page_cursor import PageCursor
@@ -20,13 +21,17 @@ from taproof.core.sessions import (
     Session,
     SessionKey,
 )
-from taproof.storage.queries.sessions import Outcome
+from taproof.storage.queries.database import Database, Queries
+from taproof.storage.queries.listing import Walk, session_walks
+from taproof.storage.queries.sessions import READ_RETURNING_USER, REREAD_SESSION, Outcome, write_time
+from taproof.storage.rows import consumed_from, page_start, returning_user_from
 
 
 class SessionStorage(Protocol):
-    """Sessions. Each change of a session's state is one guarded statement: only one of concurrent callers succeeds.
+    """The methods of `store.sessions` that each database implements.
 
-    `Refused` has the state in which the statement that changed nothing found the session.
+    Each change of a session's state is one guarded statement: only one of concurrent callers succeeds. `Refused` has
+    the state in which the statement that changed nothing found the session.
     """
 
     async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
@@ -83,9 +88,6 @@ class SessionStorage(Protocol):
     async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> Outcome:
         """Replace the return code of a session for which `opener_id` has called `await_return`. Its expiry stays."""
 
-    async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
-        """Return the user of a session that waits for the return code with this hash."""
-
     async def return_session(
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
@@ -109,13 +111,6 @@ class SessionStorage(Protocol):
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         """Move a session from confirmed to used. Only the caller that made the change gets the identity."""
 
-    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
-        """Return the result of `consume_session` again, for a session with a code challenge.
-
-        Return None if the session was consumed at or before `since` (ms), or was reported. Also return None if the
-        webhook secret that signs proofs has changed since then: the same proof can no longer be created.
-        """
-
     async def report_session(
         self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
     ) -> SignInStatus | None:
@@ -138,28 +133,6 @@ class SessionStorage(Protocol):
 
     async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
         """Move one overdue session from pending to expired, as `expire_sessions` does; return whether this call did."""
-
-    async def list_sessions(
-        self,
-        project_ids: Sequence[str],
-        status: SignInStatus | None,
-        before: PageCursor | None,
-        limit: int,
-        now: int,
-        *,
-        since: int = 0,
-        messenger_id: str | None = None,
-    ) -> list[Session]:
-        """Return the sessions created since `since`, newest first, strictly after `before`.
-
-        Their status is as a reader sees it at `now`. With `messenger_id`, return only sessions that this account
-        confirmed.
-        """
-
-    async def list_sign_ins(
-        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
-    ) -> list[Session]:
-        """Return the sessions created since `since` that an account confirmed, in one project or all, newest first."""
 
     async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
@@ -186,3 +159,68 @@ class SessionStorage(Protocol):
 
         Pending sessions are erased too, so `before_day` must be early enough that none is pending.
         """
+
+    async def _read_page(
+        self, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
+    ) -> list[Session]:
+        """Return the first `limit` sessions of these walks, newest first."""
+
+    async def _projects_of_user(self, messenger_id: str, since: int) -> list[str]:
+        """Return projects to which an account has signed in since `since`, at most `PROJECTS_OF_USER`."""
+
+
+class SessionQueries(Queries, SessionStorage):
+    """Sessions and their changes of state.
+
+    Args:
+        database: reads and writes.
+        clock: read again when a decision is written, which may be seconds later while another process holds a lock.
+            Without it, the `now` of the decision counts.
+    """
+
+    def __init__(self, database: Database, clock: Clock | None) -> None:
+        super().__init__(database)
+        self._clock = clock
+
+    def _deadline(self, now: int) -> int:
+        return write_time(self._clock, now)
+
+    async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
+        """Return the user of a session that waits for the return code with this hash."""
+        found = await self._database.read(READ_RETURNING_USER, *key, return_hash)
+        return returning_user_from(found[0]) if found else None
+
+    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
+        """Return the result of `consume_session` again, for a session with a code challenge.
+
+        Return None if the session was consumed at or before `since` (ms), or was reported. Also return None if the
+        webhook secret that signs proofs has changed since then: the same proof can no longer be created.
+        """
+        found = await self._database.read(REREAD_SESSION, *key, since)
+        return consumed_from(found[0]) if found else None
+
+    async def list_sessions(
+        self,
+        project_ids: Sequence[str],
+        status: SignInStatus | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
+    ) -> list[Session]:
+        """Return the sessions created since `since`, newest first, strictly after `before`.
+
+        Their status is as a reader sees it at `now`. With `messenger_id`, return only sessions that this account
+        confirmed.
+        """
+        walks = session_walks(status, page_start(before), since, now, messenger_id)
+        return await self._read_page(project_ids, walks, messenger_id, limit, now)
+
+    async def list_sign_ins(
+        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
+    ) -> list[Session]:
+        """Return the sessions created since `since` that an account confirmed, in one project or all, newest first."""
+        ids = await self._projects_of_user(messenger_id, since) if project_id is None else [project_id]
+        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)

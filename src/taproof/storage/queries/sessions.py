@@ -13,9 +13,8 @@ from taproof.core.errors import (
 )
 from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import next_expiry
-from taproof.core.sessions import ConsumedSession, FoundState, Refused, ReturningUser, ReturnPolicy, SessionKey
-from taproof.storage.queries.database import Database, Queries
-from taproof.storage.rows import Row, Values, consumed_from, identity_values, returning_user_from
+from taproof.core.sessions import FoundState, Refused, ReturnPolicy
+from taproof.storage.rows import Row, Values, identity_values
 
 CREATION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
   WHEN p.public_access = 0 AND {public} = 1 THEN 'no_public_access'
@@ -219,28 +218,3 @@ def awaiting_values(identity: MessengerIdentity, now: int, return_hash: bytes, p
 def write_time(clock: Clock | None, now: int) -> int:
     """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
     return now if clock is None else max(now, clock())
-
-
-class SessionQueries(Queries):
-    """See `storage.protocol.SessionStorage`.
-
-    Args:
-        database: reads and writes.
-        clock: read again when a decision is written, which may be seconds later while another process holds a lock.
-            Without it, the `now` of the decision counts.
-    """
-
-    def __init__(self, database: Database, clock: Clock | None) -> None:
-        super().__init__(database)
-        self._clock = clock
-
-    def _deadline(self, now: int) -> int:
-        return write_time(self._clock, now)
-
-    async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
-        found = await self._database.read(READ_RETURNING_USER, *key, return_hash)
-        return returning_user_from(found[0]) if found else None
-
-    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
-        found = await self._database.read(REREAD_SESSION, *key, since)
-        return consumed_from(found[0]) if found else None

@@ -53,7 +53,7 @@ async def watch(
     needed: asyncio.Event,
     notice: Callable[[SessionKey, Hint], None],
 ) -> None:
-    """Call `wake` or `notice` for everything announced from now on, as `storage.protocol.SessionStorage` defines it.
+    """Call `wake` or `notice` for everything announced from now on, as `SessionStorage` defines it.
 
     Args:
         read: runs a statement on a connection that only reads.

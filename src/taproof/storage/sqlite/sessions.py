@@ -12,7 +12,6 @@ from taproof.contract.session import SignInStatus
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
-from taproof.core.page_cursor import PageCursor
 from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
@@ -25,12 +24,13 @@ from taproof.core.sessions import (
     Session,
     SessionKey,
 )
+from taproof.storage.protocol.sessions import SessionQueries
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
-from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.prompts import END_PROMPT
 from taproof.storage.queries.sessions import Outcome
 from taproof.storage.queries.users import PROJECTS_OF_USER
@@ -41,7 +41,6 @@ from taproof.storage.rows import (
     expired_session_from,
     identity_values,
     new_session_values,
-    page_start,
     session_from,
 )
 from taproof.storage.sqlite import listing, notify
@@ -52,8 +51,8 @@ from taproof.storage.sqlite.group_commit import rows
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
-class SqliteSessions(queries.SessionQueries):
-    """See `storage.protocol.SessionStorage`.
+class SqliteSessions(SessionQueries):
+    """See `storage.protocol.sessions.SessionQueries`.
 
     Args:
         database: reads and writes.
@@ -244,30 +243,16 @@ class SqliteSessions(queries.SessionQueries):
 
         return await self._database.writer.run(write)
 
-    async def list_sessions(
-        self,
-        project_ids: Sequence[str],
-        status: SignInStatus | None,
-        before: PageCursor | None,
-        limit: int,
-        now: int,
-        *,
-        since: int = 0,
-        messenger_id: str | None = None,
+    async def _read_page(
+        self, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
     ) -> list[Session]:
-        walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await self._database.in_snapshot(
             lambda read: listing.read_page(read, project_ids, walks, messenger_id, limit, now)
         )
 
-    async def list_sign_ins(
-        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
-    ) -> list[Session]:
-        ids = [project_id] if project_id is not None else []
-        if project_id is None:
-            values = (messenger_id, PROJECTS_OF_USER)
-            ids = [row[0] for row in self._database.rows(listing_queries.LIST_PROJECTS_OF_USER, values)]
-        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
+    async def _projects_of_user(self, messenger_id: str, since: int) -> list[str]:  # noqa: ARG002
+        values = (messenger_id, PROJECTS_OF_USER)
+        return [row[0] for row in self._database.rows(listing_queries.LIST_PROJECTS_OF_USER, values)]
 
     async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
