@@ -164,12 +164,7 @@ class Target(Protocol):
     """An empty store that is filled in one transaction. Meanwhile, no other process can write to it."""
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        """Add rows, with the columns that `TABLES` names.
-
-        Args:
-            table: the table.
-            rows: the rows.
-            lines: the line number of each row in the file.
+        """Add rows, with the columns that `TABLES` names; `lines` has the line number of each in the file.
 
         Raises:
             ExportFileWrong: a row cannot be added, for example because it exists already.
@@ -350,10 +345,7 @@ class ExportReader:
         return [self._value(table, column, value) for column, value in zip(columns, parsed[1:], strict=True)]
 
     def _value(self, table: str, column: Column, value: Any) -> Any:
-        """Return a value in its stored form.
-
-        The types are compared with `type()` instead of `isinstance()`, because true must not count as a number.
-        """
+        """Return a value in its stored form. `type()` instead of `isinstance()`: true must not count as a number."""
         if value is None and column.may_be_null:
             return None
         if column.kind == "text":

@@ -45,8 +45,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no typ
 
     A commit that waits for a synchronous standby is already in the log of the primary. If this wait is cancelled, the
     server shows the change to everybody, although a fail-over would undo it (maintainers/decisions/0014). So a
-    statement that takes too long, or whose caller was cancelled, costs the connection. The server then goes on waiting,
-    and nobody sees the change.
+    statement that takes too long, or whose caller was cancelled, costs the connection, and nobody sees the change.
     """
 
     __slots__ = ("host",)
@@ -90,11 +89,7 @@ class Hosts:
     """The hosts of a database address, in the order in which they are tried."""
 
     def __init__(self, dsn: str) -> None:
-        """Read a database address.
-
-        Raises:
-            AddressRefused: see `read_address`.
-        """
+        """Read a database address. Raise AddressRefused as `read_address` does."""
         address = read_address(dsn)
         self._hosts = list(address.hosts)
         self._options = address.driver_options
@@ -142,8 +137,8 @@ class Hosts:
     ) -> asyncpg.Connection:
         """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
 
-        A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
-        after the other, within a single timeout.
+        Each host has only a short head start, so one that does not respond does not delay the others. asyncpg would try
+        one after the other, within a single timeout.
         """
         waiting = list(self._hosts)
         running: set[asyncio.Task[asyncpg.Connection]] = set()
@@ -185,13 +180,11 @@ async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
 
 
 async def migrate_database(dsn: str, now: int, *, oldest_server: int = OLDEST_SERVER) -> tuple[int, int]:
-    """Migrate the schema; return its version before and after.
-
-    A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
+    """Migrate the schema, as `migrate_postgres` does; return its version before and after.
 
     Raises:
         NotPostgres: the server only speaks PostgreSQL's protocol.
-        PostgresTooOld: the server is older than 14.
+        PostgresTooOld: the server is older than `oldest_server`.
         StoreUnavailable: the database cannot be reached; the sentence says what to check.
         MigrationChanged: a release with a different history created the schema.
     """
@@ -260,8 +253,7 @@ async def disconnect(connection: asyncpg.Connection) -> None:
 async def _migrate(connection: asyncpg.Connection, now: int) -> tuple[int, int]:
     """Migrate. Repeat it if the server rolled a migration back because of a conflict with an active node.
 
-    Each migration is one transaction. While an export or a backup reads a table, the lock is requested
-    repeatedly, for about a minute.
+    While an export or a backup reads a table, the lock is requested repeatedly, for about a minute.
     """
     for attempt in range(_MIGRATE_ATTEMPTS):
         with contextlib.suppress(*UNDONE, asyncpg.LockNotAvailableError):

@@ -116,10 +116,7 @@ class PostgresDatabase:
             self._pool.terminate()
 
     async def _check(self) -> None:
-        """Ask the server for a response from time to time.
-
-        If it no longer responds, all connections are renewed. The next call then need not wait for a timeout first.
-        """
+        """Ask the server for a response from time to time, so that the next call need not wait for a timeout first."""
         while True:
             await asyncio.sleep(_CHECK_EVERY)
             # A server that returns an error does respond.
@@ -156,7 +153,7 @@ class PostgresDatabase:
         """Wait until everything that has been read so far is also on the synchronous standbys, if there are any.
 
         After a crash, a primary shows what no standby has received, and a fail-over can still undo it. The empty
-        message in the log has a later position than everything that was read, and its commit waits for the standbys.
+        message in the log comes after everything that was read, and its commit waits for the standbys.
 
         Raises:
             StoreUnavailable: no standby has confirmed it in time.

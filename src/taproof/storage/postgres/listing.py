@@ -108,11 +108,10 @@ async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its 
 
 
 def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, int]]:
-    """Yield windows of days, newest first, as pairs of first and last day.
+    """Yield windows of days, newest first, as pairs of first and last day: most pages end within one day.
 
-    Most pages end within one day, and nearly all within a week. A session is in the partition of the day on which it
-    was created, so no window contains a newer session than the previous window. A node whose clock is ahead may have
-    created sessions in a future day.
+    A session is in the partition of the day on which it was created, so no window contains a newer session than the
+    previous window. A node whose clock is ahead may have created sessions in a future day.
     """
     last = min(day_number(created_before), _LAST_DAY)
     newest = min(last, day_number(now))

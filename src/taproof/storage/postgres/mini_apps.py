@@ -46,13 +46,7 @@ SELECT * FROM moved"""
 
 
 class PostgresMiniApps:
-    """See `storage.queries.mini_apps.MiniAppStorage`. The session becomes visible in its last state, with the commit.
-
-    Args:
-        database: runs transactions.
-        partitions: the partitions of sessions, one per day.
-        clock: see `SessionQueries`.
-    """
+    """See `storage.queries.mini_apps.MiniAppStorage`. The commit makes the session visible in its last state."""
 
     def __init__(self, database: PostgresDatabase, partitions: Partitions, clock: Clock | None) -> None:
         self._database = database

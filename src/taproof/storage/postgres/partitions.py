@@ -64,8 +64,7 @@ class Partitions:
     async def _detach(self, day: int, *, finalize: bool) -> bool:
         """Detach a day from `sessions`; False if a statement still uses it, or if another node is detaching it.
 
-        If the process ends between the two steps of DETACH (`kill -9`), the partition stays pending. FINALIZE completes
-        it.
+        After a kill between the two steps of DETACH, the partition stays pending; FINALIZE completes it.
         """
         how = "FINALIZE" if finalize else "CONCURRENTLY"
 

@@ -54,10 +54,7 @@ _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
 
 class _Change(NamedTuple):
-    """A call that opens, confirms or cancels a session. `values` are the arguments that follow the deadline.
-
-    `hint` is announced with the change; None announces a decision.
-    """
+    """A call that opens, confirms or cancels a session. `values` follow the deadline; `hint` is None for a decision."""
 
     key: SessionKey
     now: int
@@ -76,13 +73,8 @@ class _Expiry(NamedTuple):
 class PostgresSessions(SessionQueries):
     """See `storage.protocol.sessions.SessionQueries`.
 
-    Args:
-        database: runs statements.
-        partitions: the partitions of sessions, one per day.
-        announcer: announces decisions and hints to other nodes.
-        clock: see `SessionQueries`.
-        hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
-            it does not work behind a PgBouncer in transaction mode.
+    `hears`: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so it does not
+    work behind a PgBouncer in transaction mode.
     """
 
     _database: PostgresDatabase

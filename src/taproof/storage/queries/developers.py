@@ -215,14 +215,12 @@ class DeveloperQueries(Queries):
         """Accept an invitation: store `developer`, or link its messenger account to the existing developer.
 
         Exactly one of several concurrent callers gets "accepted". This also deletes all other invitations for that
-        developer or that address, and those for the first developer. So no older link can link another account later.
-        With any other outcome, nothing is changed, and the invitation can be tried again. "not_first": the invitation
-        is for the first developer, but a developer exists. "email_taken" and "identity_taken": another developer has
-        that address or that messenger account. Linking another account to a developer ends that developer's console
-        sessions.
+        developer or address, and those for the first developer, so that no older link can link another account. With
+        any other outcome nothing changes, and the invitation can be tried again. "not_first": it is for the first
+        developer, but a developer exists. "email_taken", "identity_taken": another developer has that address or
+        messenger account. Linking another account to a developer ends their console sessions.
 
-        For an invitation with a `developer_id`, `developer` is the existing developer with the messenger account to
-        link. `sign_in` is the sign-in that confirmed this account.
+        `sign_in` is the sign-in that confirmed the account.
         """
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
@@ -268,8 +266,7 @@ class DeveloperQueries(Queries):
 
         Developers who accepted one of these invitations can no longer sign in, and the credentials that they created
         end too. A project that loses its last owner gets this developer as its owner. A messenger account that the
-        sign-in linked is unlinked. No such credential can be created meanwhile,
-        so none remains. Repeating the call is safe.
+        sign-in linked is unlinked. No such credential can be created meanwhile. Repeating the call is safe.
         """
         values = (developer_id, sign_in)
 

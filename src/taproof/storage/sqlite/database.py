@@ -1,8 +1,4 @@
-"""The three connections of a SQLite store.
-
-One reads on the event loop, and one belongs to the group commit. The third runs lookups that can take milliseconds, in
-a thread.
-"""
+"""The three connections of a SQLite store: for reads on the event loop, for the group commit, and for long lookups."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -87,10 +83,9 @@ class SqliteDatabase:
             raise StoreUnavailable from error
 
     async def in_snapshot(self, look: Callable[[Read], Found]) -> Found:
-        """Run `look` on one snapshot of the database, in a thread, and return its result.
+        """Run `look` on one snapshot in a thread, which costs several hundred microseconds, and return its result.
 
-        Use it for reads whose cost grows with a developer's data, so that they do not block the event loop. A thread
-        costs several hundred microseconds.
+        Reads whose cost grows with a developer's data do not block the event loop this way.
         """
 
         def read(statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:

@@ -53,13 +53,9 @@ async def watch(
     needed: asyncio.Event,
     notice: Callable[[SessionKey, Hint], None],
 ) -> None:
-    """Call `wake` or `notice` for everything announced from now on, as `SessionStorage` defines it.
+    """Call `wake` or `notice` for everything announced from now on, as `SessionStorage` defines it. Neither may raise.
 
-    Args:
-        read: runs a statement on a connection that only reads.
-        wake: called on the event loop for a decision; must not raise.
-        needed: while it is not set, nothing is read.
-        notice: the same for a new hint.
+    `read` runs a statement on a connection that only reads. While `needed` is not set, nothing is read.
     """
     version: int | None = None
     last: int | None = None

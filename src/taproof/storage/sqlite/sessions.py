@@ -52,13 +52,7 @@ _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
 class SqliteSessions(SessionQueries):
-    """See `storage.protocol.sessions.SessionQueries`.
-
-    Args:
-        database: reads and writes.
-        counters: counts the changes of a group of writes.
-        clock: see `SessionQueries`.
-    """
+    """See `storage.protocol.sessions.SessionQueries`. `counters` count the changes of a group of writes."""
 
     _database: SqliteDatabase
 
