@@ -46,6 +46,12 @@ class ExportFileWrong(TaproofError, code="export_file_wrong"):
 class NotEmpty(TaproofError, code="not_empty"):
     """The target database of an import is not empty."""
 
+    def __init__(self, database: str, table: str) -> None:
+        super().__init__(
+            f"The database {database}is not empty: its table {table} has rows. An import needs an empty one. "
+            "Choose another one with --database (TAPROOF_DATABASE_URL)."
+        )
+
 
 class Column(NamedTuple):
     """A column and the kind of its values; `small` is an integer of four bytes on PostgreSQL."""
@@ -380,6 +386,12 @@ class ExportReader:
 def _can_be_stored(text: str) -> bool:
     """Return whether PostgreSQL can store a text: it has no NUL and no lone surrogates, as in `core/names.py`."""
     return "\0" not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
+
+
+def check_count(table: str, stored: int, counts: Mapping[str, int]) -> None:
+    """Raise ExportFileWrong if the rows of a table were not all stored."""
+    if stored != counts[table]:
+        raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
 
 
 def wrong_line(line: int, problem: str) -> ExportFileWrong:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
-from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, ExportFileWrong, NotEmpty, Row, wrong_line
+from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, NotEmpty, Row, check_count, wrong_line
 from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.partitions import SESSION_TABLES
 
@@ -78,8 +78,7 @@ class PostgresTarget:
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Commit all rows."""
         for table in TABLES:
-            if await _count(self._connection, table) != counts[table]:
-                raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
+            check_count(table, await _count(self._connection, table), counts)
         # Otherwise, the server would plan for empty tables until its next automatic ANALYZE.
         await self._connection.execute(f"ANALYZE {_TABLES}")
         await self._connection.execute("COMMIT")
@@ -120,10 +119,7 @@ async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
             ) from error
         for table in TABLES:
             if await connection.fetch(ANY[table]):
-                raise NotEmpty(
-                    f"The database is not empty: its table {table} has rows. An import needs an empty one. "
-                    "Choose another one with --database (TAPROOF_DATABASE_URL)."
-                )
+                raise NotEmpty("", table)
         days = {row[0] for row in await connection.fetch(SESSION_TABLES)}
         yield PostgresTarget(connection, days)
 

@@ -16,9 +16,9 @@ from taproof.storage.export.format import (
     INSERT,
     SELECT,
     TABLES,
-    ExportFileWrong,
     NotEmpty,
     Row,
+    check_count,
     wrong_line,
 )
 from taproof.storage.sqlite.group_commit import rows as all_rows
@@ -80,8 +80,7 @@ class SqliteTarget:
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Commit all rows."""
         for table in TABLES:
-            if _count(self._connection, table) != counts[table]:
-                raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
+            check_count(table, _count(self._connection, table), counts)
         for _, statement in self._indexes:
             self._connection.execute(statement)
         self._connection.execute("COMMIT")
@@ -123,20 +122,13 @@ async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
         try:
             for table in TABLES:
                 if all_rows(connection, ANY[table]):
-                    raise NotEmpty(_not_empty(str(path), table))
+                    raise NotEmpty(f"{path} ", table)
             yield SqliteTarget(connection)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             with contextlib.suppress(apsw.Error):
                 connection.execute("PRAGMA journal_mode = WAL").fetchall()
-
-
-def _not_empty(database: str, table: str) -> str:
-    return (
-        f"The database {database} is not empty: its table {table} has rows. An import needs an empty one. "
-        "Choose another one with --database (TAPROOF_DATABASE_URL)."
-    )
 
 
 def _connect(path: Path) -> apsw.Connection:

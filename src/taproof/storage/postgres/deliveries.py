@@ -11,13 +11,12 @@ from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryRecord, P
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase, storable
-from taproof.storage.postgres.transaction import NO_SORT, has_nul
 from taproof.storage.queries import deliveries as queries
-from taproof.storage.rows import attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import Row, attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
 
 _WRITES: Final = 256
 """The maximum number of events in one statement. It bounds how long the statement holds its locks."""
-_ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
   SELECT e.id, e.due_at, p.developer_id, p.webhook_url, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret,
@@ -139,12 +138,11 @@ class PostgresDeliveries(queries.DeliveryQueries):
             return []
         values = (leased_until, now, limit, *map(storable, passed_over))
 
-        async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            await connection.execute(NO_SORT)
-            rows: list[asyncpg.Record] = await connection.fetch(CLAIM_DELIVERIES, *values)
-            return rows
+        async def claim(transaction: Transaction) -> list[Delivery]:
+            await transaction.read_in_order()
+            return [delivery_from(row, leased_until) for row in await transaction.fetch(CLAIM_DELIVERIES, *values)]
 
-        return [delivery_from(row, leased_until) for row in await self._database.transact(claim)]
+        return await self._database.in_transaction(claim)
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         if deliveries:
@@ -201,13 +199,12 @@ class PostgresDeliveries(queries.DeliveryQueries):
     async def _read(self, statement: str, *values: Any) -> list[DeliveryRecord]:
         """Return the deliveries that a statement finds, with their attempts, from one snapshot."""
 
-        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
-            await connection.execute(_ONE_SNAPSHOT)
-            records = [DeliveryRecord(*row) for row in await connection.fetch(statement, *values)]
-            attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
+        async def read(transaction: Transaction) -> list[DeliveryRecord]:
+            records = [DeliveryRecord(*row) for row in await transaction.fetch(statement, *values)]
+            attempts: dict[str, list[Row]] = defaultdict(list)
             event_ids = [each.event_id for each in records]
-            for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+            for event_id, *attempt in await transaction.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
                 attempts[event_id].append(attempt)
             return [with_attempts(each, attempts[each.event_id]) for each in records]
 
-        return [] if has_nul(*values) else await self._database.transact(read)
+        return await self._database.in_lookup(read)
