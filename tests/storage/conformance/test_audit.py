@@ -346,11 +346,7 @@ AUDITED: Final = {
 
 @pytest.mark.parametrize("name", sorted({*AUDITED, "bind", "set_bot"}))
 async def test_an_audited_change_has_its_entry_and_a_credential(storage: Storage, seed: Seed, name: str) -> None:
-    """Once, and only if something changed: not for a wrong owner, a taken address or a missing row.
-
-    No change is made if its entry cannot be written, or by a credential that was revoked, has expired or belongs to
-    another developer.
-    """
+    """Write one entry for each change, only if something changed, and only with a credential that is still valid."""
     ada, bob = await seed.developer(), await seed.developer()
     token, _ = await seed.access_token(ada)
     expired = replace(token, id="tok_expired", expires_at=NOW)

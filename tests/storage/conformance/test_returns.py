@@ -184,16 +184,6 @@ async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, s
     assert await storage.sessions.list_sign_ins(USER, 0, 5, now) == []
 
 
-async def test_a_report_of_a_confirmed_session_keeps_its_identity(storage: Storage, seed: Seed) -> None:
-    """Only what waits for a code is erased: a report of a sign-in must name who signed in."""
-    project = await seed.project()
-    new = await returning(storage, seed, project)
-    user = present(await storage.sessions.read_returning_user(new.key, CODE))
-    assert await storage.sessions.return_session(new.key, CODE, user, seed.now, seed.event(project))
-    assert await seed.report(new.key, USER, seed.now) == "used"
-    assert (await session_of(storage, new)).identity == seed.identity(USER)
-
-
 async def test_lists_know_the_deadline_of_each_session(storage: Storage, seed: Seed) -> None:
     """A session that waits for its code may expire before or after others of its age."""
     project = await seed.project()

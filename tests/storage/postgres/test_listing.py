@@ -30,10 +30,7 @@ FROM generate_series(1, $4) AS n"""
 async def test_a_page_reads_the_sessions_that_it_shows(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """Whatever is asked for together, however rare it is, and whatever the planner believes: no walk passes over more.
-
-    Pending ones that are overdue, and not swept yet, are none of the pending ones and all of the expired ones.
-    """
+    """Whatever is asked for together, and whatever the planner believes, no walk reads more rows than it returns."""
     project = await seed.project()
     await postgres.sessions.prepare_days(TODAY - 1, TODAY)
     if statistics == "of a quiet hour":

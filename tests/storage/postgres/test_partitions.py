@@ -33,10 +33,7 @@ async def session_scans(connection: asyncpg.Connection, statement: str, *values:
 async def test_a_statement_walks_down_the_primary_key_of_its_own_days(
     postgres: PostgresStorage, connection: asyncpg.Connection
 ) -> None:
-    """However many days are kept, and in the minutes before a new day's partition has any statistics.
-
-    A poll must neither lock ninety partitions nor read all sessions of the day.
-    """
+    """However many days are kept, also without statistics: no poll locks all partitions or reads a whole day."""
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(

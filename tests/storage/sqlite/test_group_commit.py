@@ -107,17 +107,6 @@ async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
     assert not notebook.connection.in_transaction
 
 
-async def test_a_group_of_which_all_callers_left_is_nothing(notebook: Notebook) -> None:
-    """The next write runs normally."""
-    tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(3)]
-    await asyncio.sleep(0)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await notebook.write("next")
-    assert notebook.read() == {"next"}
-
-
 async def test_a_caller_that_leaves_during_the_commit_has_written(notebook: Notebook) -> None:
     """Cancelling does not undo a write that has begun, and all other callers get their results."""
     tasks: list[asyncio.Task[Any]] = []
