@@ -59,7 +59,7 @@ async def test_claim_deliveries_leases_each_event_to_one_worker(
 
 
 async def test_claim_deliveries_takes_back_a_lapsed_lease(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A killed worker's lease lapses at its end: the next claim has the same attempt number and counts as interrupted."""
+    """A killed worker's lease lapses at its end: the next claim has the same attempt number, and is counted."""
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
