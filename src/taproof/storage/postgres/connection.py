@@ -169,14 +169,9 @@ def _socket_options(parameters: Mapping[str, str]) -> list[tuple[int, int, int]]
     ]
 
 
-async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
-    """Open a connection, as `Hosts.connect`. The caller must close it."""
-    return await Hosts(dsn).connect(**options)
-
-
 async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
     """Open a connection. The caller must close it. No statement is cached, so it also works behind PgBouncer."""
-    return await connect_to_primary(dsn, statement_cache_size=0, **options)
+    return await Hosts(dsn).connect(statement_cache_size=0, **options)
 
 
 async def migrate_database(dsn: str, now: int, *, oldest_server: int = OLDEST_SERVER) -> tuple[int, int]:

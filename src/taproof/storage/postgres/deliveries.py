@@ -81,25 +81,22 @@ WITH asked AS (
   ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
 )
 SELECT id FROM finished"""
-_DELIVERY: Final = """
-  SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted,
-    x.session_id
-  FROM webhook_events x"""
+_DELIVERY: Final = f"SELECT {queries.DELIVERY_COLUMNS} FROM webhook_events e"
 LIST_DELIVERIES: Final = f"""
-SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+SELECT d.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
 CROSS JOIN LATERAL ({_DELIVERY}
-  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND (x.created_at, x.id) < ($4, $5)
-  ORDER BY x.created_at DESC, x.id DESC LIMIT $6
-) AS e
-WHERE p.id = $1 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+  WHERE e.project_id = p.id AND e.state = s.state AND e.type COLLATE "C" = t.type AND (e.created_at, e.id) < ($4, $5)
+  ORDER BY e.created_at DESC, e.id DESC LIMIT $6
+) AS d
+WHERE p.id = $1 ORDER BY d.created_at DESC, d.id DESC LIMIT $6"""
 FIND_DELIVERIES: Final = f"""
-SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+SELECT d.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
 CROSS JOIN LATERAL ({_DELIVERY}
-  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND x.created_at = $4
-    AND x.session_id = $5
-  ORDER BY x.id -- So that it stays a query of its own: one walk for each state and type.
-) AS e
-WHERE p.id = $1 ORDER BY e.id"""
+  WHERE e.project_id = p.id AND e.state = s.state AND e.type COLLATE "C" = t.type AND e.created_at = $4
+    AND e.session_id = $5
+  ORDER BY e.id -- So that it stays a query of its own: one walk for each state and type.
+) AS d
+WHERE p.id = $1 ORDER BY d.id"""
 READ_ATTEMPTS: Final = """
 SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
   SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.encrypted_answer FROM webhook_attempts x

@@ -92,10 +92,9 @@ RECORD_DELIVERY: Final = """
 INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, finished_at,
   project_id)
 SELECT $1, $2, $3, $4, $5, $4, 0, 1, $6, p.id FROM projects p WHERE p.id = $7 RETURNING id"""
-_DELIVERY: Final = """
-SELECT e.id, e.project_id, e.type, e.created_at, e.state, e.due_at, e.leased_until, e.finished_at, e.interrupted,
-  e.session_id
-FROM webhook_events e"""
+DELIVERY_COLUMNS: Final = """e.id, e.project_id, e.type, e.created_at, e.state, e.due_at, e.leased_until, e.finished_at,
+  e.interrupted, e.session_id"""
+_DELIVERY: Final = f"SELECT {DELIVERY_COLUMNS} FROM webhook_events e"
 LIST_DELIVERIES: Final = f"""{_DELIVERY}
 WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND (e.created_at, e.id) < ($4, $5)
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)

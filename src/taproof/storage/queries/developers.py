@@ -104,12 +104,10 @@ UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL 
 RETURNING id"""
 SHUT_OUT_DEVELOPER: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL, is_owner = 0 WHERE id = $1"""
-DELETE_INVITATIONS_OF_SIGN_IN: Final = """
-DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
-  AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2))) RETURNING id"""
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 _OF_SIGN_IN: Final = """inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
   AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2)))"""
+DELETE_INVITATIONS_OF_SIGN_IN: Final = f"DELETE FROM invitations WHERE {_OF_SIGN_IN} RETURNING id"
 DELETE_MEMBER_INVITATIONS_OF_SIGN_IN: Final = f"""
 DELETE FROM member_invitations WHERE {_OF_SIGN_IN} RETURNING project_id, id"""
 FIND_MEMBERS_OF_SIGN_IN: Final = f"""

@@ -37,17 +37,16 @@ FROM projects p WHERE p.id = $12 AND {CREATION_REFUSAL.format(public="$13", url=
 RETURNING return_required, return_url IS NOT NULL"""
 EXPLAIN_CREATION: Final = f"""
 SELECT {CREATION_REFUSAL.format(public="$1", url="$2", challenge="$3")} FROM projects p WHERE p.id = $4"""
-POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
-  s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
+POLL_COLUMNS: Final = """s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
+  s.hint, s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
   CASE s.status WHEN 'confirmed' THEN p.encrypted_next_webhook_secret END,
-  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END
-FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
+  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END"""
+OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
+POLL_SESSION: Final = f"SELECT {POLL_COLUMNS} {OF_SESSIONS} WHERE s.day = $1 AND s.token_hash = $2"
 SESSION_COLUMNS: Final = """
   s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at, s.opener_id,
   s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username, s.encrypted_phone,
   s.reported_at, s.withdrawn"""
-OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
 PROMPT_COLUMNS: Final = """
   s.bot_id, s.context, s.match_code, s.match_choices, CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END,
   p.phone_required, s.return_url, s.return_required, p.texts,
@@ -154,12 +153,12 @@ RETURNING project_id, messenger_id, messenger_name, messenger_username, confirme
   (SELECT p.encrypted_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.encrypted_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id), used_at, id, encrypted_phone"""
-# Uses `used_at`, which only a used session has, and no status, so that the planner can find the row only by its key.
-REREAD_SESSION: Final = """
-SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
+CONSUMED_COLUMNS: Final = """s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
   p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
-  s.encrypted_phone
-FROM sessions s JOIN projects p ON p.id = s.project_id
+  s.encrypted_phone"""
+# Uses `used_at`, which only a used session has, and no status, so that the planner can find the row only by its key.
+REREAD_SESSION: Final = f"""
+SELECT {CONSUMED_COLUMNS} {OF_SESSIONS}
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
 # Every assignment sees the old row. `used_at` does not change: it is the time at which an application received the
