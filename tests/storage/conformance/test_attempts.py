@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from tests.storage.conformance.test_audit import run
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, present, run
 
 from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState
 from taproof.core.clock import DAY, SECOND

@@ -8,7 +8,7 @@ from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.sessions import FoundState, NewSession, Refused, ReturningUser, Session
 from taproof.storage.protocol import Storage
@@ -19,8 +19,7 @@ CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 
 
 async def opened(storage: Storage, seed: Seed, project: Project, *, required: bool = True) -> NewSession:
-    policy = ProjectChanges(same_device="require" if required else "offer", allowed_origins=("https://a.example",))
-    assert await storage.projects.update_project(project.developer_id, project.id, policy, seed.now)
+    await seed.update(project, same_device="require" if required else "offer", allowed_origins=("https://a.example",))
     new = replace(seed.new_session(project), code_challenge=CODE, return_url="https://a.example/", context="{}")
     assert await storage.sessions.create_session(new, public=True) == (required, not required)
     assert await storage.sessions.open_session(new.key, USER, seed.now)

@@ -8,7 +8,6 @@ from tests.storage.seed import Seed, present
 
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.projects import ProjectChanges
 from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.sessions import Hint, NewSession, Refused, SessionKey
@@ -229,8 +228,7 @@ async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: 
 async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: Seed) -> None:
     """Confirm postpones the session's expiry. Its application may cancel it until then, and the message is edited."""
     project = await seed.project()
-    policy = ProjectChanges(same_device="require", allowed_origins=("https://a.example",))
-    assert await storage.projects.update_project(project.developer_id, project.id, policy, NOW)
+    await seed.update(project, same_device="require", allowed_origins=("https://a.example",))
     new = await seed.opened(project, code_challenge=b"c" * 32, return_url="https://a.example/")
     await storage.prompts.record_prompt(prompt_of(new))
     confirmed_at = new.expires_at - 1
