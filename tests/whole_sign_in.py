@@ -36,6 +36,7 @@ class WholeSignIn(SignInSessions, Decisions):
         find_place: Callable[[str], str] = lambda _address: "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
+        self.storage = storage
         self.waiting = Waiting(storage, clock)
         self.ended = asyncio.Event()
         told = signals(
