@@ -152,16 +152,32 @@ async def test_a_store_out_of_reach_is_told_by_reads_too(sqlite: SqliteStorage) 
         await sqlite.ping()
 
 
-async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, sqlite_seed: Seed) -> None:
+async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, new_seed: type[Seed]) -> None:
     """While a write waits for the lock, a poll may say "expired"; the decision must not come after that."""
-    instant = [sqlite_seed.now]
-    store = SqliteStorage.open(tmp_path / "late.db", sqlite_seed.now, lambda: instant[0])
-    seed = type(sqlite_seed)(store)
-    project = await seed.project()
-    session = await seed.opened(project)
+    instant, path = [NOW], migrated_sqlite(tmp_path / "late.db")
+    store, other = SqliteStorage.open(path, NOW, lambda: instant[0]), apsw.Connection(str(path))
+    seed, sessions = new_seed(store), store.sessions
+    identity, project, requiring = seed.identity("1001"), await seed.project(), await seed.project()
+    await seed.update(requiring, same_device="require", allowed_origins=("https://a.example",))
+    session, reported = await seed.opened(project), await seed.opened(project)
+    returning = await seed.opened(requiring, code_challenge=b"c" * 32, return_url="https://a.example/")
+
+    def decisions() -> list[Coroutine[Any, Any, object]]:
+        return [
+            sessions.await_return(returning.key, identity, NOW, b"c" * 32),
+            sessions.confirm_session(session.key, identity, NOW, seed.event(project)),
+            sessions.cancel_session(session.key, "1001", NOW, seed.event(project)),
+            sessions.withdraw_session(session.key, NOW),
+            sessions.report_session(reported.key, "1001", NOW, {}),
+        ]
+
+    other.execute("BEGIN IMMEDIATE")
+    waiting = [asyncio.create_task(each) for each in decisions()]
+    await asyncio.sleep(0)
     instant[0] = session.expires_at
-    assert not await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
-    assert not await store.sessions.cancel_session(session.key, "1001", seed.now, seed.event(project))
+    other.execute("COMMIT")
+    assert not any(await asyncio.gather(*waiting))
     instant[0] = session.expires_at - 1
-    assert await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    assert list(map(bool, await asyncio.gather(*decisions()))) == [True, True, False, False, True]
+    other.close()
     await store.close()

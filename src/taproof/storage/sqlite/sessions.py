@@ -191,10 +191,8 @@ class SqliteSessions(SessionQueries):
     async def report_session(
         self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
     ) -> SignInStatus | None:
-        values = (now, *key, opener_id, self._deadline(now))
-
         def write(connection: apsw.Connection) -> SignInStatus | None:
-            found = rows(connection, queries.REPORT_SESSION, values)
+            found = rows(connection, queries.REPORT_SESSION, (now, *key, opener_id, self._deadline(now)))
             if not found:
                 return None
             moved_to: SignInStatus
