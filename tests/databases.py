@@ -55,7 +55,7 @@ def sqlite_database(clock: Clock | None = None, *, quick: bool = False) -> Itera
         async def open_store() -> Storage:
             store = SqliteStorage.open(path, NOW, clock)
             if quick:
-                store.database.writer._connection.pragma("synchronous", 0)
+                store.database.writer.connection.pragma("synchronous", 0)
             return store
 
         yield open_store

@@ -6,13 +6,15 @@ from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.grants import NewGrant, RefreshHashes
 from taproof.core.sessions import SessionKey
+from taproof.storage.postgres.store import PostgresStorage
+from taproof.storage.protocol import Storage
 from taproof.storage.queries.oidc.grants import create_grant
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.sqlite.store import SqliteStorage
 
 
 async def grant(
-    storage: SqliteStorage,
+    storage: Storage,
     project_id: str,
     client_id: str,
     identity: MessengerIdentity,
@@ -38,5 +40,6 @@ async def grant(
     async def create(transaction: Transaction) -> None:
         await create_grant(transaction, new)
 
+    assert isinstance(storage, SqliteStorage | PostgresStorage)
     await storage.database.in_transaction(create)
     return new

@@ -11,7 +11,7 @@ from taproof.service.sessions.seen import SeenSession
 async def tap_right(signin: WholeSignIn, session_token: str, identity: MessengerIdentity) -> SeenSession:
     """Confirm an opened sign-in; with match codes, choose the one that its page shows."""
     key = session_key(session_token)
-    session = None if key is None else await signin._storage.sessions.read_session(key)
+    session = None if key is None else await signin.storage.sessions.read_session(key)
     details = PromptDetails() if session is None or session.prompt is None else session.prompt
     choice = None
     if details.match_code is not None and details.match_choices is not None:

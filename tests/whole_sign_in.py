@@ -37,6 +37,7 @@ class WholeSignIn(SignInSessions, Decisions):
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
         waiting: Waiting | None = None,
     ) -> None:
+        self.storage = storage
         self.waiting = waiting or Waiting(storage, clock)
         self.ended = asyncio.Event()
         told = signals(

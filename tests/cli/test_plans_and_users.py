@@ -141,7 +141,7 @@ def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
 def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: RunJson, database: Path) -> None:
     """It is the developer's, and left: the operator may want to know."""
     storage = SqliteStorage.open(database, system_clock())
-    storage.database.writer._connection.execute("UPDATE developers SET messenger_id = '2002'")
+    storage.database.writer.connection.execute("UPDATE developers SET messenger_id = '2002'")
     asyncio.run(storage.close())
     assert "developer ada@example.com can still sign in to the console" in run("users", "erase", "2002", "--yes").stdout
     assert run_json("users", "erase", "2002", "--yes")["developer"] == "ada@example.com"

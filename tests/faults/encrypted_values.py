@@ -126,7 +126,7 @@ class _Filling:
 def open_quick(path: Path) -> SqliteStorage:
     """Open a database that loses its latest writes in a power cut, because the test does not measure durable writes."""
     storage = SqliteStorage.open(path, system_clock(), system_clock)
-    storage.database.writer._connection.pragma("synchronous", 0)
+    storage.database.writer.connection.pragma("synchronous", 0)
     return storage
 
 

@@ -57,7 +57,7 @@ class Place:
         """Yield the sign-in of one more node, which is this process."""
         storage = await open_storage(self.url)
         if self.is_quick and isinstance(storage, SqliteStorage):
-            storage.database.writer._connection.pragma("synchronous", 0)
+            storage.database.writer.connection.pragma("synchronous", 0)
         try:
             yield WholeSignIn(
                 storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy

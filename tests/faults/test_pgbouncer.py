@@ -21,7 +21,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.identity import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
 from taproof.storage.migrate import migrations
-from taproof.storage.postgres.pooler import find_pooler
+from taproof.storage.postgres.connection import find_pooler
 from taproof.storage.postgres.store import PostgresStorage
 
 USER = "1001"
@@ -90,7 +90,7 @@ async def test_what_a_pooler_refuses_is_explained(dsn: str, bouncer: PgBouncer) 
 async def test_it_is_transaction_mode(place: Place, dsn: str) -> None:
     """The statements of one client use several server connections, which the tests of this file require."""
     async with place.sign_in() as signin:
-        storage = signin._storage
+        storage = signin.storage
         assert isinstance(storage, PostgresStorage)
         # Statements that take a while overlap, however fast the machine is.
         await asyncio.gather(*(storage.database.fetch("SELECT pg_sleep(0.2)") for _ in range(5)))

@@ -14,7 +14,9 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
+from taproof.core.deliveries import Event
 from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_id
 from taproof.core.identity import MessengerIdentity
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
@@ -47,7 +49,8 @@ class Victim:
         await self.storage.sessions.open_session(source.key, ADA.messenger_id, system_clock())
         session = await self.storage.sessions.read_session(source.key)
         assert session is not None
-        event = self.signin._events.confirmed(session.project_id, "", ADA, system_clock())
+        event_id = new_id("evt", system_entropy)
+        event = Event(event_id, "auth.confirmed", session.project_id, b"encrypted", system_clock())
         assert await self.storage.sessions.confirm_session(source.key, ADA, system_clock(), event, None)
         cookie = await self.sessions.create_console_session(
             self.developer, opened_with=source, address="198.51.100.66", user_agent="Mallory"
@@ -72,7 +75,7 @@ async def test_nothing_that_came_of_a_reported_sign_in_survives(place: Place, fi
     place = place.quick()
     created = survived = 0
     async with place.sign_in() as signin:
-        storage = signin._storage
+        storage = signin.storage
         invitations = Invitations(storage, system_clock, system_entropy)
         made = await invitations.invite_developer(None, EMAIL, is_owner=True)
         developer = await invitations.accept_invitation(made.code, ADA, address="192.0.2.1")

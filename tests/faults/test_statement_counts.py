@@ -104,7 +104,7 @@ async def test_a_tap(place: Place, count: Callable[[], int]) -> None:
         intake = UpdateIntake(
             bot,
             lambda *_: asyncio.sleep(0),
-            signin._storage.bots,
+            signin.storage.bots,
             system_clock,
             observe_tap=unheard,
             count_refused_tap=unheard,

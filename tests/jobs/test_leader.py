@@ -169,7 +169,7 @@ async def test_a_lease_that_another_took_is_lost_at_once(shop: Shop, clock: Hand
     await until(lambda: node.works)
     clock.now += 8_000
     # In its own turn on the loop: nothing of the slow one runs in between.
-    shop.storage.database.writer._connection.execute(
+    shop.storage.database.writer.connection.execute(
         "UPDATE leases SET holder = 'other', held_until = ?", (clock() + 8_000,)
     )
     await until(lambda: not node.works)

@@ -62,7 +62,7 @@ class Twin(Node):
     def __init__(self, path: Path, retention_days: int, batch: int) -> None:
         storage = SqliteStorage.open(path, BEGIN)
         # Nothing here is about durability, and there are thousands of commits.
-        storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
+        storage.database.writer.connection.execute("PRAGMA synchronous = OFF").fetchall()
         super().__init__(storage, Encryptor(new_master_key(system_entropy)), HandClock())
         self.clock.now = BEGIN
         self.housekeeping = housekeeping_of(self, retention_days, batch)

@@ -41,6 +41,11 @@ async def at_once(count: int, call: Callable[[Storage, int], Awaitable[T]], *nod
     return await asyncio.gather(*(call(nodes[number % len(nodes)], number) for number in range(count)))
 
 
+async def run(storage: Storage, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement that no method offers and that both databases understand."""
+    return [tuple(row) for row in await storage.database.add(statement, *values)]  # type: ignore[attr-defined]
+
+
 class Seed:
     """Puts rows into a store with as few words as a test needs. Every value that is not given is a new one."""
 

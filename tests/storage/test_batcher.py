@@ -142,18 +142,6 @@ async def test_a_store_that_is_away_is_told_to_the_whole_batch_and_nothing_is_se
     assert await database.batcher.run(Item(4)) == "result 4"
 
 
-async def test_a_store_lost_while_each_goes_alone_is_told_to_the_rest_at_once() -> None:
-    """The other items do not wait for the same dead connection one after the other."""
-    database = Database()
-    calls = database.call(Item(1), Item(2, is_refused=True), Item(3), Item(4))
-    await turns()
-    await database.answer()
-    assert database.sent == [[1, 2, 3, 4], [1]]
-    await database.answer(is_away=True)
-    assert outcomes(await asyncio.gather(*calls, return_exceptions=True)) == [StoreUnavailable] * 4
-    assert len(database.batches) == 2
-
-
 async def test_a_caller_that_leaves_while_each_goes_alone_is_left_out() -> None:
     """The batch changed nothing, so an item whose caller has gone is not sent again."""
     database = Database()
@@ -187,24 +175,6 @@ async def test_ten_thousand_of_one_key_are_put_in_order_in_little_time() -> None
     database.open()
     await asyncio.wait(tasks)
     assert database.sent == [[0], [9_999]]
-
-
-async def test_a_caller_that_leaves_later_disturbs_nobody() -> None:
-    """Its batch is neither cancelled nor undone, even if the call was alone in it or the first."""
-    database = Database()
-    calls = database.call(Item(0), Item(1))
-    await turns()
-    calls[0].cancel()
-    await turns()
-    lone = database.call(Item(2))
-    await turns()
-    database.open()
-    assert outcomes(await asyncio.gather(*calls, *lone, return_exceptions=True)) == [
-        asyncio.CancelledError,
-        "result 1",
-        "result 2",
-    ]
-    assert [item.number for item in database.done] == [0, 1, 2]
 
 
 async def test_results_that_do_not_match_are_told_and_never_sent_again() -> None:
@@ -245,8 +215,8 @@ async def test_nobody_waits_for_ever_when_the_batch_itself_is_cancelled() -> Non
     await turns()
     calls += database.call(Item(3), Item(4))
     await turns()
-    assert database.batcher._drain_task is not None
-    database.batcher._drain_task.cancel()
+    (sending,) = asyncio.all_tasks() - {asyncio.current_task(), *calls}
+    sending.cancel()
     assert outcomes(await asyncio.gather(*calls, return_exceptions=True)) == [StoreUnavailable] * 4
     database.open()
     assert await database.batcher.run(Item(5)) == "result 5"

@@ -20,7 +20,7 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
         if "FROM sessions" in statement:
             seen.append(statement)
             if len(seen) == 2:
-                sqlite.database.writer._connection.execute(change)
+                sqlite.database.writer.connection.execute(change)
         return True
 
     sqlite.database.lookup.exec_trace = interrupt

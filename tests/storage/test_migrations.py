@@ -48,10 +48,7 @@ def test_a_new_database_is_made_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_steps_are_applied_whole_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is one transaction, written down with its time and checksum.
-
-    With another history than this release's, nothing is applied, not even a step that is missing.
-    """
+    """Each step is one transaction with its time and checksum. With another history, nothing is applied."""
     path = tmp_path / "a.db"
     first, second = Migration(1, "one", "CREATE TABLE one (x)"), Migration(2, "two", "CREATE TABLE two (x)")
     with_migrations(monkeypatch, Migration(1, "one", f"{first.sql}; CREATE TABLE broken ("))
@@ -131,7 +128,7 @@ def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) -> None:
     """Full synchronisation and WAL on the writer; a reader that can change nothing."""
-    writer, reader = sqlite.database.writer._connection, sqlite.database.reader
+    writer, reader = sqlite.database.writer.connection, sqlite.database.reader
     assert writer.pragma("journal_mode") == "wal"
     assert writer.pragma("synchronous") == 2
     assert writer.pragma("wal_autocheckpoint") == 2000

@@ -8,13 +8,12 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.databases import expired_event
+from tests.databases import NOW, expired_event, migrated_sqlite
 from tests.storage.seed import Seed
 
 from taproof.core.clock import MINUTE
 from taproof.core.errors import StoreUnavailable
 from taproof.core.sessions import SessionKey
-from taproof.storage.sqlite import group_commit
 from taproof.storage.sqlite.store import SqliteStorage
 
 EVERYTHING = (
@@ -32,11 +31,12 @@ def content(sqlite: SqliteStorage) -> Any:
 
 @pytest.mark.parametrize("trouble", ["locked", "read-only", "full"])
 async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
-    trouble: str, sqlite: SqliteStorage, sqlite_seed: Seed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trouble: str, new_seed: type[Seed], tmp_path: Path
 ) -> None:
     """Every step of a sign-in raises StoreUnavailable, reads continue, and later each step works once."""
-    monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
-    seed, writer = sqlite_seed, sqlite.database.writer._connection
+    path = migrated_sqlite(tmp_path / "taproof.db")
+    sqlite = SqliteStorage.open(path, NOW, lock_patience=0.02)
+    seed, writer = new_seed(sqlite), sqlite.database.writer.connection
     project = await seed.project(webhook_url="https://example.com/")
     fresh, late = await seed.session(project), await seed.session(project, at=seed.now - 20 * MINUTE)
     opened, to_cancel = await seed.opened(project), await seed.opened(project)
@@ -52,18 +52,15 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         lambda: sqlite.deliveries.claim_deliveries(seed.now, seed.now + 1, 10),
         lambda: sqlite.projects.delete_project(project.developer_id, project.id),
     ]
-    modules = ("transaction", "sessions", "deliveries")
     before = content(sqlite)
-    other = apsw.Connection(str(tmp_path / "taproof.db"))
+    other = apsw.Connection(str(path))
     if trouble == "locked":
         other.execute("BEGIN IMMEDIATE")
     elif trouble == "read-only":
         writer.pragma("query_only", 1)
     else:
         # Any statement that must write a page fails as it does on a full disk, even where the file would not grow.
-        real_rows = group_commit.rows
-        for module in modules:
-            monkeypatch.setattr(f"taproof.storage.sqlite.{module}.rows", _full)
+        writer.exec_trace = _full
     for step in steps:
         with pytest.raises(StoreUnavailable):
             await step()
@@ -75,14 +72,16 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
     elif trouble == "read-only":
         writer.pragma("query_only", 0)
     else:
-        for module in modules:
-            monkeypatch.setattr(f"taproof.storage.sqlite.{module}.rows", real_rows)
+        writer.exec_trace = None
     other.close()
     assert all([await step() for step in steps])
     assert late.created_at < fresh.created_at
+    await sqlite.close()
 
 
-def _full(_connection: apsw.Connection, _statement: str, _values: Any = ()) -> Any:
+def _full(_cursor: apsw.Cursor, statement: str, _values: Any) -> bool:
+    if statement.startswith(("BEGIN", "ROLLBACK")):
+        return True
     raise apsw.FullError("database or disk is full")
 
 
@@ -91,7 +90,7 @@ async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
 ) -> None:
     """Sessions are created until the file cannot grow: each is stored and counted, or neither."""
     project = await sqlite_seed.project()
-    writer = sqlite.database.writer._connection
+    writer = sqlite.database.writer.connection
     writer.pragma("max_page_count", writer.pragma("page_count") + 5)
     stored = 0
     with contextlib.suppress(StoreUnavailable):
@@ -153,16 +152,32 @@ async def test_a_store_out_of_reach_is_told_by_reads_too(sqlite: SqliteStorage) 
         await sqlite.ping()
 
 
-async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, sqlite_seed: Seed) -> None:
+async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, new_seed: type[Seed]) -> None:
     """While a write waits for the lock, a poll may say "expired"; the decision must not come after that."""
-    instant = [sqlite_seed.now]
-    store = SqliteStorage.open(tmp_path / "late.db", sqlite_seed.now, lambda: instant[0])
-    seed = type(sqlite_seed)(store)
-    project = await seed.project()
-    session = await seed.opened(project)
+    instant, path = [NOW], migrated_sqlite(tmp_path / "late.db")
+    store, other = SqliteStorage.open(path, NOW, lambda: instant[0]), apsw.Connection(str(path))
+    seed, sessions = new_seed(store), store.sessions
+    identity, project, requiring = seed.identity("1001"), await seed.project(), await seed.project()
+    await seed.update(requiring, same_device="require", allowed_origins=("https://a.example",))
+    session, reported = await seed.opened(project), await seed.opened(project)
+    returning = await seed.opened(requiring, code_challenge=b"c" * 32, return_url="https://a.example/")
+
+    def decisions() -> list[Coroutine[Any, Any, object]]:
+        return [
+            sessions.await_return(returning.key, identity, NOW, b"c" * 32),
+            sessions.confirm_session(session.key, identity, NOW, seed.event(project)),
+            sessions.cancel_session(session.key, "1001", NOW, seed.event(project)),
+            sessions.withdraw_session(session.key, NOW),
+            sessions.report_session(reported.key, "1001", NOW, {}),
+        ]
+
+    other.execute("BEGIN IMMEDIATE")
+    waiting = [asyncio.create_task(each) for each in decisions()]
+    await asyncio.sleep(0)
     instant[0] = session.expires_at
-    assert not await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
-    assert not await store.sessions.cancel_session(session.key, "1001", seed.now, seed.event(project))
+    other.execute("COMMIT")
+    assert not any(await asyncio.gather(*waiting))
     instant[0] = session.expires_at - 1
-    assert await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    assert list(map(bool, await asyncio.gather(*decisions()))) == [True, True, False, False, True]
+    other.close()
     await store.close()

@@ -112,7 +112,7 @@ async def test_only_deliveries_at_the_first_attempt_are_timed(shop: Shop, receiv
     await shop.send_due(post)
     assert sorted(shop.watch.outcomes) == ["delivered", "retried"]
     assert shop.watch.deliveries == [1.5]
-    shop.storage.database.writer._connection.execute(
+    shop.storage.database.writer.connection.execute(
         "UPDATE projects SET webhook_url = replace(webhook_url, '500', '200')"
     )
     shop.clock.now += 60_000
@@ -148,7 +148,7 @@ async def test_an_event_that_does_not_open_is_not_sent_and_holds_up_nobody(
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(12):
         await shop.sign_in(project)
-    shop.storage.database.writer._connection.execute("UPDATE webhook_events SET encrypted_body = x'00'")
+    shop.storage.database.writer.connection.execute("UPDATE webhook_events SET encrypted_body = x'00'")
     await shop.sign_in(project)
     async with shop.sending(post):
         await until(lambda: len(shop.watch.outcomes) == 13)

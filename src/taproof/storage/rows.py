@@ -64,11 +64,8 @@ def access_ended(entry: AuditEntry) -> TaproofError:
 def _reader(model: Callable[..., Model], **conversions: Callable[[Any], Any]) -> Callable[[Row], Model]:
     """Return a function that creates a model from a row that begins with the model's fields, in order.
 
-    Trailing fields with defaults may be missing from the row.
-
-    Args:
-        model: the class.
-        conversions: for a field, the function that converts a column's value. Other fields take the value as it is.
+    Trailing fields with defaults may be missing. `conversions` convert the values of fields; others are taken as they
+    are.
     """
     fields = list(signature(model).parameters)
     converted = [(fields.index(name), convert) for name, convert in conversions.items()]

@@ -25,7 +25,7 @@ async def main() -> None:
     url, project_id, master_key = sys.argv[1:]
     storage = await open_storage(url)
     if isinstance(storage, SqliteStorage):
-        storage.database.writer._connection.pragma("synchronous", 0)
+        storage.database.writer.connection.pragma("synchronous", 0)
     encryptor = Encryptor(master_key)
     signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     events = SessionEvents(encryptor, system_entropy)

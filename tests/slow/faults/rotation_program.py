@@ -47,7 +47,7 @@ async def main() -> None:
     storage = SqliteStorage.open(database, system_clock(), system_clock)
     path = database.with_name(f"{database.name}.key")
     # Files are synced as in the service. The database is not, because the test is not about it.
-    storage.database.writer._connection.pragma("synchronous", 0)
+    storage.database.writer.connection.pragma("synchronous", 0)
     os.fsync, Path.replace = synced, replaced  # type: ignore[assignment,method-assign]
     encryptor = Encryptor(path.read_text("ascii"), KeyFile(path).newer)
     await rotate_key_file(

@@ -56,7 +56,7 @@ async def send(url: str, master_key: str, stop: int, *, quick: bool) -> None:
     """Send until the file descriptor `stop` reaches its end."""
     storage = await open_storage(url)
     if quick and isinstance(storage, SqliteStorage):
-        storage.database.writer._connection.pragma("synchronous", 0)
+        storage.database.writer.connection.pragma("synchronous", 0)
     webhooks = Webhooks(
         storage,
         Encryptor(master_key),

@@ -20,7 +20,7 @@ url, master_key, now = sys.argv[1], sys.argv[2], int(sys.argv[3])
 async def main() -> None:
     storage = await open_storage(url)
     if isinstance(storage, SqliteStorage):
-        storage.database.writer._connection.pragma("synchronous", 0)
+        storage.database.writer.connection.pragma("synchronous", 0)
     housekeeping = Housekeeping(storage, Encryptor(master_key), lambda: now, system_entropy, 90)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

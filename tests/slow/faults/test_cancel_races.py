@@ -54,7 +54,7 @@ async def choose_events(place: Place) -> None:
 
 async def opened_session(signin: WholeSignIn, project_id: str, user: str, expires_at: int, act_at: int) -> Raced:
     """Store a session that its user has opened; its prompt is message 5 of the chat."""
-    storage = signin.prompts._storage
+    storage = signin.storage
     created_at = expires_at - SESSION_LIFETIME
     token, verifier = new_session_token(created_at, system_entropy), new_code_verifier()
     key = session_key(token)
@@ -132,7 +132,7 @@ async def test_cancel_against_confirm_and_expiry(place: Place, figure: Figure, *
                 for token, status, has_changed in await asyncio.to_thread(race, processes, batch):
                     told[token].add(status)
                     decided[token] += has_changed
-        storage = signin.prompts._storage
+        storage = signin.storage
         events = SessionEvents(Encryptor(place.master_key), system_entropy)
         while await storage.sessions.expire_sessions(system_clock(), 100, events.expired):
             pass
@@ -167,7 +167,7 @@ async def assert_all_tell(place: Place, signin: WholeSignIn, outcomes: dict[str,
     sent: dict[str, list[str]] = defaultdict(list)
     for session_id, kind in await rows(place.url, "SELECT session_id, type FROM webhook_events"):
         sent[session_id].append(kind)
-    storage = signin.prompts._storage
+    storage = signin.storage
     for token, outcome in outcomes.items():
         key = session_key(token)
         assert key is not None

@@ -103,7 +103,7 @@ async def test_a_primary_that_crashes_while_its_standby_hangs(cluster: Cluster, 
         assert key is not None
         # A caller that read `confirmed` before the crash may only learn now that the session is used.
         with pytest.raises(StoreUnavailable):
-            await node._storage.sessions.consume_session(key, system_clock())
+            await node.storage.sessions.consume_session(key, system_clock())
         cluster.resume()
         assert await next_answer(node, place.project_id, token, verifier) == "confirmed+"
 
@@ -142,13 +142,13 @@ async def test_a_former_primary_that_still_accepts_connections(cluster: Cluster,
 async def test_a_read_only_database_is_not_ready(cluster: Cluster, place: Place) -> None:
     one_host = dataclasses.replace(place, url=cluster.primary.dsn("taproof"))
     async with one_host.sign_in() as node:
-        await node._storage.ping()
+        await node.storage.ping()
         execute(cluster.primary.dsn(), "ALTER DATABASE taproof SET default_transaction_read_only = on")
         sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'taproof'"
         execute(cluster.primary.dsn(), sessions)
         for _ in range(3):
             with pytest.raises(StoreUnavailable):
-                await node._storage.ping()
+                await node.storage.ping()
 
 
 async def test_a_primary_that_hangs_while_nobody_calls(
@@ -159,7 +159,7 @@ async def test_a_primary_that_hangs_while_nobody_calls(
     monkeypatch.setattr(database, "_CHECK_EVERY", 0.1)
     monkeypatch.setattr(database, "_CHECK_PATIENCE", 1.0)
     async with place.sign_in() as node:
-        pool = node._storage.database._pool  # type: ignore[attr-defined]
+        pool = node.storage.database._pool  # type: ignore[attr-defined]
         before = pool._generation
         cluster.hang_primary()
         await asyncio.to_thread(cluster.promote)

@@ -77,7 +77,7 @@ async def test_every_kind_of_call_goes_on_when_the_schema_changes(
 ) -> None:
     """A node's prepared statements keep working after the tables have grown."""
     async with place.sign_in() as signin:
-        storage = signin._storage
+        storage = signin.storage
 
         async def call_all(user: str) -> None:
             project = await storage.projects.read_project(place.project_id)

@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from tests.storage.conformance.test_audit import run
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, present, run
 
 from taproof.contract.delivery import ATTEMPTS_SHOWN, DeliveryState
 from taproof.core.clock import DAY, SECOND
@@ -143,10 +142,7 @@ async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: S
 
 
 async def test_finish_attempt_keeps_the_latest_attempts(storage: Storage, seed: Seed) -> None:
-    """Sent again at will, an event may have any number of attempts; those that are stored and shown are bounded.
-
-    The attempts of other events in the batch all stay, and a worker without the lease erases nothing.
-    """
+    """Stored attempts of an event are bounded. Others keep theirs, and a worker without the lease erases nothing."""
     project = await seed.project(webhook_url=URL)
     busy, calm = await seed.due_event(project), await seed.due_event(project)
     last = ATTEMPTS_SHOWN + 3

@@ -14,7 +14,7 @@ import pytest
 from tests.databases import NOW
 from tests.giving_bots import give_bot
 from tests.storage.conformance.test_protocol import PARTS
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, present, run
 
 from taproof.contract.member import Role
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation
@@ -29,18 +29,9 @@ from taproof.core.roles import PERMITTED, ROLES, ProjectAction
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite.store import SqliteStorage
 
 URL: Final = "https://example.com/"
 REFUSED: Final = (apsw.ConstraintError, asyncpg.UniqueViolationError)
-
-
-async def run(storage: Storage, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement that no method offers, on the connection of the store."""
-    if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.database.fetch(statement)]
-    assert isinstance(storage, SqliteStorage)
-    return await storage.database.change(statement)
 
 
 async def all_rows(storage: Storage) -> dict[str, list[tuple[Any, ...]]]:
@@ -346,11 +337,7 @@ AUDITED: Final = {
 
 @pytest.mark.parametrize("name", sorted({*AUDITED, "bind", "set_bot"}))
 async def test_an_audited_change_has_its_entry_and_a_credential(storage: Storage, seed: Seed, name: str) -> None:
-    """Once, and only if something changed: not for a wrong owner, a taken address or a missing row.
-
-    No change is made if its entry cannot be written, or by a credential that was revoked, has expired or belongs to
-    another developer.
-    """
+    """Write one entry for each change, only if something changed, and only with a credential that is still valid."""
     ada, bob = await seed.developer(), await seed.developer()
     token, _ = await seed.access_token(ada)
     expired = replace(token, id="tok_expired", expires_at=NOW)

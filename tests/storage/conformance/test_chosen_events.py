@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 from tests.databases import NOW, expired_event
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed
 
 from taproof.contract.delivery import EventType
 from taproof.contract.project import ProjectEvent
@@ -26,19 +26,6 @@ async def recorded(storage: Storage, project: Project) -> list[DeliveryRecord]:
 
 async def change(storage: Storage, project: Project, changes: ProjectChanges) -> None:
     assert await storage.projects.update_project(project.developer_id, project.id, changes, NOW)
-
-
-async def test_update_project_keeps_the_chosen_events(storage: Storage, seed: Seed) -> None:
-    """A new project has those that it was created with; a change of another field keeps them."""
-    project = await seed.project(webhook_url=URL, webhook_events=("auth.reported",))
-    for changes, events in (
-        (ProjectChanges(name="Other"), ("auth.reported",)),
-        (ProjectChanges(webhook_events=ALL_EVENTS), ALL_EVENTS),
-        (ProjectChanges(webhook_url=""), ALL_EVENTS),
-    ):
-        await change(storage, project, changes)
-        found = present(await storage.projects.read_project(project.id))
-        assert found.webhook_events == events
 
 
 @pytest.mark.parametrize("chosen", ALL_EVENTS)

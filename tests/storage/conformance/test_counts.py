@@ -2,43 +2,11 @@
 
 from dataclasses import replace
 
-from tests.databases import expired_event
 from tests.storage.seed import Seed
 
-from taproof.core.clock import DAY, MINUTE
+from taproof.core.clock import DAY
 from taproof.core.counts import DailyCounts, DailyUsers
 from taproof.storage.protocol import Storage
-
-
-async def test_read_daily_counts_follows_each_step(storage: Storage, seed: Seed) -> None:
-    """Each step of a session counts once, on the day of the session's creation, even if it happens on the next."""
-    project = await seed.project()
-    just_before_midnight = (seed.now // DAY + 1) * DAY - 1
-    day = just_before_midnight // DAY
-    await seed.session(project, at=just_before_midnight)
-    opened = await seed.session(project, at=just_before_midnight)
-    cancelled = await seed.session(project, at=just_before_midnight)
-    used = await seed.session(project, at=just_before_midnight)
-    after_midnight = just_before_midnight + MINUTE
-    for session in (opened, cancelled, used):
-        await storage.sessions.open_session(session.key, "1001", after_midnight)
-    await storage.sessions.cancel_session(cancelled.key, "1001", after_midnight, seed.event(project))
-    await storage.sessions.confirm_session(used.key, seed.identity("1001"), after_midnight, seed.event(project))
-    await storage.sessions.consume_session(used.key, after_midnight)
-    await storage.sessions.expire_sessions(after_midnight + 10 * MINUTE, 10, expired_event)
-    expected = DailyCounts(
-        project.id,
-        day,
-        requested=4,
-        opened=3,
-        confirmed=1,
-        used=1,
-        cancelled=1,
-        expired=2,
-        unique_users=1,
-        latest_users=1,
-    )
-    assert await storage.counts.read_daily_counts([project.id], day) == [expected]
 
 
 async def test_read_daily_counts_keeps_to_the_window_and_the_projects(storage: Storage, seed: Seed) -> None:

@@ -233,5 +233,6 @@ async def test_a_refusal_has_the_state_that_the_statement_found(
         assert await asyncio.gather(*calls) == [Refused(states.get(name))] * len(calls), name
     await seed.delete(project)
     key = made["foreign"].key
+    assert await storage.sessions.open_session(made["unopened"].key, "1001", at) == Refused(None)
     assert await storage.sessions.cancel_session(key, "1001", at, seed.event(project)) == Refused(None)
     assert await storage.sessions.withdraw_session(key, at) == Refused(None)

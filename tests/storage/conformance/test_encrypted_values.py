@@ -3,9 +3,9 @@
 import asyncio
 import dataclasses
 import itertools
-from typing import Any, get_args
+from typing import get_args
 
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, present, run
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.oidc.clients import SIGNING_ALGS
@@ -15,7 +15,6 @@ from taproof.core.sessions import NewPhone, NewSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, EncryptedKind, EncryptedRow, Replacement, RowKey
-from taproof.storage.sqlite.store import SqliteStorage
 
 KINDS: tuple[EncryptedKind, ...] = get_args(EncryptedKind)
 URL = "https://example.com/"
@@ -23,14 +22,6 @@ _GRANT = """
 INSERT INTO oidc_grants (id, encrypted_phone, session_hash, client_id, project_id, messenger_id, messenger_name,
   messenger_username, scopes, auth_time, session_day, client_version, created_at, idle_expires_at, expires_at)
 VALUES ($1, $2, $3, '', '', '', '', '', '', 0, 0, 0, 0, 0, 0) RETURNING id"""
-
-
-async def execute(storage: Storage, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Run a statement of the test's own that both databases understand."""
-    if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.database.fetch(statement, *values)]
-    assert isinstance(storage, SqliteStorage)
-    return await storage.database.change(statement, *values)
 
 
 async def walk(storage: Storage, kind: EncryptedKind, limit: int = 2) -> list[EncryptedRow]:
@@ -67,7 +58,7 @@ async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, 
         assert await storage.projects.rotate_webhook_secret(
             each.developer_id, each.id, b"next " + each.id.encode(), 1, 2
         )
-        await execute(
+        await run(
             storage,
             "UPDATE projects SET encrypted_bot_token = $1 WHERE id = $2 RETURNING id",
             b"bot " + each.id.encode(),
@@ -106,11 +97,11 @@ async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, 
         assert await storage.signing_keys.create_signing_key(key)
     granted = {f"auth_{number:03d}": None if number % 2 else b"phone %d" % number for number in range(5)}
     for grant_id, phone in granted.items():
-        await execute(storage, _GRANT, grant_id, phone, b"hash")
+        await run(storage, _GRANT, grant_id, phone, b"hash")
     marks = {f"mark {number}": b"value %d" % number for number in range(3)}
     for name, value in marks.items():
         await storage.metadata.claim_mark(name, value)
-    events = await execute(storage, "UPDATE webhook_events SET attempts = attempts RETURNING id, encrypted_body")
+    events = await run(storage, "UPDATE webhook_events SET attempts = attempts RETURNING id, encrypted_body")
     assert len(events) == 3
     return {
         "webhook_secret": {each.id: each.encrypted_webhook_secret for each in (*projects, quiet)},
@@ -146,7 +137,7 @@ async def test_list_encrypted_values_walks_through_every_value_once(storage: Sto
 async def test_list_encrypted_values_knows_every_encrypted_column(storage: Storage) -> None:
     """A column that was forgotten would be lost with the key that it is encrypted under."""
     if isinstance(storage, PostgresStorage):
-        found = await execute(
+        found = await run(
             storage,
             r"""
             SELECT table_name, column_name FROM information_schema.columns
@@ -154,7 +145,7 @@ async def test_list_encrypted_values_knows_every_encrypted_column(storage: Stora
             """,
         )
     else:
-        found = await execute(
+        found = await run(
             storage,
             """
             SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Collection, Sequence
 
 from tests.databases import NOW, expired_event
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, present, run
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY, MINUTE, day_number
@@ -175,7 +175,7 @@ async def test_find_writable_leaves_out_viewers(storage: Storage, seed: Seed) ->
     """The projects that a developer owns, or may change as a member."""
     own, shared, seen = [await seed.project() for _ in range(3)]
     for project, role in ((shared, "developer"), (seen, "viewer")):
-        await storage.database.add(ADD_MEMBER, project.id, own.developer_id, role, NOW, "")  # type: ignore[attr-defined]
+        await run(storage, ADD_MEMBER, project.id, own.developer_id, role, NOW, "")
     assert await storage.erasure.find_writable(own.developer_id) == {own.id, shared.id}
     assert await storage.erasure.find_writable("dev_none") == set()
 
@@ -184,7 +184,7 @@ async def test_find_project_in_the_order_of_ids(storage: Storage, seed: Seed) ->
     """Each project with sessions of the account once: of all developers, or those that one may change."""
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, seen, others, empty = [await seed.project(each) for each in (ada, ada, bob, bob, ada)]
-    await storage.database.add(ADD_MEMBER, seen.id, ada.id, "viewer", NOW, "")  # type: ignore[attr-defined]
+    await run(storage, ADD_MEMBER, seen.id, ada.id, "viewer", NOW, "")
     for project, day in ((shop, 0), (shop, 3), (game, 1), (seen, 0), (others, 1)):
         await seed.opened(project, at=NOW - day * DAY)
     await seed.opened(empty, "2002")

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.databases import NOW
-from tests.storage.conformance.test_audit import run
-from tests.storage.seed import Seed
+from tests.storage.seed import Seed, run
 
 from taproof.core.accounts import Developer, Invitation, InvitationOutcome
 from taproof.storage.protocol import Storage

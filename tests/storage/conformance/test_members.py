@@ -16,7 +16,6 @@ from taproof.core.errors import InsufficientRole, LastOwner, ProjectsNeedOwner
 from taproof.core.identifiers import new_session_id
 from taproof.core.projects import Project, ProjectChanges
 from taproof.storage.protocol import Storage
-from taproof.storage.queries import members
 from taproof.storage.queries.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT
 
 
@@ -391,30 +390,29 @@ async def test_create_member_invitation_is_limited(storage: Storage, seed: Seed)
     assert await storage.members.create_member_invitation(more, b"more") is True
 
 
-async def test_memberships_are_limited(storage: Storage, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer who is a member of `MEMBERSHIP_LIMIT` projects joins no more."""
+async def test_memberships_are_limited(storage: Storage, seed: Seed) -> None:
+    """A developer who is a member of as many projects as allowed joins no more."""
     assert MEMBERSHIP_LIMIT == 2000
-    monkeypatch.setattr(members, "MEMBERSHIP_LIMIT", 2)
+    accept = storage.members.accept_member_invitation
     grace = await seed.developer()
     await seed.project(grace)
     outcomes = []
     for _ in range(2):
         _, code_hash = await seed.invite(await seed.project())
-        outcomes.append(await storage.members.accept_member_invitation(code_hash, grace.id, NOW))
+        outcomes.append(await accept(code_hash, grace.id, NOW, membership_limit=2))
     assert outcomes == ["joined", "too_many"]
 
 
 async def test_accept_member_invitation_keeps_the_limit_on_two_nodes(
-    storage: Storage, seed: Seed, other_node: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, seed: Seed, other_node: Storage
 ) -> None:
     """Of two developers who accept the invitations of two owners at once, only one gets the last place."""
-    monkeypatch.setattr(members, "MEMBER_LIMIT", 3)
     for _ in range(12):
         project = await seed.project()
         inviters = [project.developer_id, (await seed.member(project, "owner")).id]
         codes = [(await seed.invite(project, inviter_id=each))[1] for each in inviters]
         calls = [
-            node.members.accept_member_invitation(code, (await seed.developer()).id, NOW)
+            node.members.accept_member_invitation(code, (await seed.developer()).id, NOW, member_limit=3)
             for node, code in zip((storage, other_node), codes, strict=True)
         ]
         assert sorted(await asyncio.gather(*calls)) == ["full", "joined"]

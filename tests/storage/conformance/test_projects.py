@@ -119,6 +119,7 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
         ProjectChanges(texts={"ru": {"prompt_title": "Клуб"}}),
         ProjectChanges(texts={}),
         ProjectChanges(logo_url="https://shop.example/logo.png"),
+        ProjectChanges(webhook_events=("auth.reported", "auth.expired")),
         ProjectChanges("All", "https://example.net/", is_active=False, public_access=False, collect_phone=True),
     ],
 )

@@ -50,8 +50,7 @@ async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, see
         "match_choices": "17 42 88",
     }
     new = await seed.session(project, **shown)
-    changes = ProjectChanges(collect_phone=True, phone_required=False, texts={"ru": {"expired": "Поздно"}})
-    await storage.projects.update_project(ada.id, project.id, changes, seed.now)
+    await seed.update(project, collect_phone=True, phone_required=False, texts={"ru": {"expired": "Поздно"}})
     session = present(await storage.sessions.read_session(new.key))
     expected = PromptDetails(
         **shown,

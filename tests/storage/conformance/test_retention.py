@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.databases import NOW, expired_event
-from tests.storage.conformance.test_audit import run
-from tests.storage.seed import Seed, present
+from tests.storage.seed import Seed, present, run
 
 from taproof.contract.delivery import DeliveryState
 from taproof.core.accounts import AuditPurge

@@ -8,7 +8,7 @@ from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.clock import MINUTE
 from taproof.core.identity import MessengerIdentity
-from taproof.core.projects import Project, ProjectChanges
+from taproof.core.projects import Project
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.sessions import FoundState, NewSession, Refused, ReturningUser, Session
 from taproof.storage.protocol import Storage
@@ -19,8 +19,7 @@ CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 
 
 async def opened(storage: Storage, seed: Seed, project: Project, *, required: bool = True) -> NewSession:
-    policy = ProjectChanges(same_device="require" if required else "offer", allowed_origins=("https://a.example",))
-    assert await storage.projects.update_project(project.developer_id, project.id, policy, seed.now)
+    await seed.update(project, same_device="require" if required else "offer", allowed_origins=("https://a.example",))
     new = replace(seed.new_session(project), code_challenge=CODE, return_url="https://a.example/", context="{}")
     assert await storage.sessions.create_session(new, public=True) == (required, not required)
     assert await storage.sessions.open_session(new.key, USER, seed.now)
@@ -182,16 +181,6 @@ async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, s
     (counts,) = await storage.counts.read_daily_counts([project.id], 0)
     assert astuple(counts)[4:8] == ((0, 0, 0, 1) if end == "expired" else (0, 0, 1, 0))
     assert await storage.sessions.list_sign_ins(USER, 0, 5, now) == []
-
-
-async def test_a_report_of_a_confirmed_session_keeps_its_identity(storage: Storage, seed: Seed) -> None:
-    """Only what waits for a code is erased: a report of a sign-in must name who signed in."""
-    project = await seed.project()
-    new = await returning(storage, seed, project)
-    user = present(await storage.sessions.read_returning_user(new.key, CODE))
-    assert await storage.sessions.return_session(new.key, CODE, user, seed.now, seed.event(project))
-    assert await seed.report(new.key, USER, seed.now) == "used"
-    assert (await session_of(storage, new)).identity == seed.identity(USER)
 
 
 async def test_lists_know_the_deadline_of_each_session(storage: Storage, seed: Seed) -> None:

@@ -37,10 +37,7 @@ async def test_rotate_webhook_secret_lets_the_next_one_follow(
 
 
 async def test_rotate_webhook_secret_is_one_at_a_time(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Two developers' clicks at once on two nodes: one wins, and the secret that it was shown is the one that follows.
-
-    Until the overlap is over, to the millisecond, there is no other rotation.
-    """
+    """Of concurrent rotations one wins, and until its overlap is over, to the millisecond, there is no other."""
     project = await seed.project()
     won = await at_once(6, lambda node, each: rotate(node, project, b"%d" % each, seed.now), storage, other_node)
     assert won.count(True) == 1

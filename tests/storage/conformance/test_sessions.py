@@ -20,7 +20,6 @@ from taproof.core.sessions import (
     Hint,
     NewSession,
     PolledSession,
-    Refused,
     ReturnPolicy,
     Session,
     SessionKey,
@@ -161,15 +160,6 @@ async def test_open_session_has_one_owner(storage: Storage, other_node: Storage,
     assert not await storage.sessions.open_session(new.key, f"{won.index(True)}", seed.now)
 
 
-async def test_open_session_of_a_deleted_project_changes_nothing(storage: Storage, seed: Seed) -> None:
-    """The account is refused, and nothing is counted."""
-    project = await seed.project()
-    new = await seed.session(project)
-    await seed.delete(project)
-    assert await storage.sessions.open_session(new.key, "1001", seed.now) == Refused(None)
-    assert (await storage.counts.read_daily_counts([project.id], 0))[0].opened == 0
-
-
 async def test_cancel_session_confirm_and_open_end_at_the_edge(storage: Storage, seed: Seed) -> None:
     """To the millisecond, whether or not anything has written the expiry down; a late tap records no event."""
     project = await seed.project(webhook_url="https://example.com/")
@@ -208,13 +198,6 @@ async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: See
         assert await storage.sessions.consume_session(session.key, seed.now + 1) is None
         assert await storage.sessions.read_session(session.key) == before
     assert await storage.sessions.consume_session(SessionKey(0, b"?" * 32), seed.now) is None
-
-
-async def test_consume_session_works_long_after_the_ten_minutes(storage: Storage, seed: Seed) -> None:
-    """Only a pending session expires: a confirmed one waits for its reader."""
-    new = await seed.confirmed(await seed.project())
-    assert await storage.sessions.expire_sessions(seed.now + 30 * DAY, 10, expired_event) == 0
-    assert await storage.sessions.consume_session(new.key, seed.now + 30 * DAY) is not None
 
 
 async def test_expire_sessions_takes_only_pending_ones_from_the_edge_on(storage: Storage, seed: Seed) -> None:

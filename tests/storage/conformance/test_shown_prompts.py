@@ -8,7 +8,6 @@ from tests.storage.seed import Seed, present
 
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.projects import ProjectChanges
 from taproof.core.prompts import EndedPrompt, Renewal, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.sessions import Hint, NewSession, Refused, SessionKey
@@ -49,27 +48,6 @@ async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: Se
     assert await storage.deliveries.claim_deliveries(NOW + 5, NOW + 6, 10) == []
     assert not await storage.sessions.open_session(new.key, "1002", NOW)
     assert not await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
-
-
-async def test_withdraw_session_changes_no_other_state(storage: Storage, seed: Seed) -> None:
-    """A session that is confirmed, used, cancelled by the user, expired or unknown stays as it is."""
-    project = await seed.project()
-    confirmed, used, cancelled = (
-        await seed.confirmed(project),
-        await seed.confirmed(project),
-        await seed.opened(project),
-    )
-    await storage.sessions.consume_session(used.key, NOW)
-    await storage.sessions.cancel_session(cancelled.key, "1001", NOW, seed.event(project))
-    late = await seed.session(project)
-    gone = await seed.session(doomed := await seed.project())
-    await seed.delete(doomed)
-    keys = [confirmed.key, used.key, cancelled.key, gone.key, SessionKey(confirmed.key.day, b"?" * 32)]
-    assert not any(await asyncio.gather(*(storage.sessions.withdraw_session(key, NOW) for key in keys)))
-    assert not await storage.sessions.withdraw_session(late.key, late.expires_at)
-    assert await storage.sessions.withdraw_session(late.key, late.expires_at - 1)
-    session = present(await storage.sessions.read_session(cancelled.key))
-    assert not session.withdrawn
 
 
 async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, other_node: Storage, seed: Seed) -> None:
@@ -149,10 +127,7 @@ async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, 
 
 
 async def test_mark_reachable_restores_the_hints(storage: Storage, seed: Seed) -> None:
-    """Once each, as they were before the user blocked the bot; sessions that were decided meanwhile stay decided.
-
-    A prompt that was never delivered waits for the user to open the link again.
-    """
+    """Each hint once, as it was before the block. Decided sessions stay decided; an undelivered prompt waits."""
     project = await seed.project()
     opened, asked, decided, undelivered = [await seed.opened(project) for _ in range(4)]
     await storage.sessions.set_hint(asked.key, "phone_asked")
@@ -253,8 +228,7 @@ async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: 
 async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: Seed) -> None:
     """Confirm postpones the session's expiry. Its application may cancel it until then, and the message is edited."""
     project = await seed.project()
-    policy = ProjectChanges(same_device="require", allowed_origins=("https://a.example",))
-    assert await storage.projects.update_project(project.developer_id, project.id, policy, NOW)
+    await seed.update(project, same_device="require", allowed_origins=("https://a.example",))
     new = await seed.opened(project, code_challenge=b"c" * 32, return_url="https://a.example/")
     await storage.prompts.record_prompt(prompt_of(new))
     confirmed_at = new.expires_at - 1

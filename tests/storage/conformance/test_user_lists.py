@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.databases import NOW
 from tests.storage.conformance.test_erasure import URL, erase_all
-from tests.storage.seed import Seed
+from tests.storage.seed import Seed, run
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.counts import ProjectUser
@@ -99,7 +99,7 @@ async def stored(storage: Storage) -> dict[str, Counter[tuple[Any, ...]]]:
     found = {}
     for table, columns in TABLES.items():
         read = f"SELECT {', '.join(each.name for each in columns)} FROM {table}"  # noqa: S608 — our own names.
-        found[table] = Counter(tuple(row) for row in await storage.database.read(read))  # type: ignore[attr-defined]
+        found[table] = Counter(await run(storage, read))
     return found
 
 
@@ -155,8 +155,8 @@ async def test_export_sessions_and_person_as_erasing_removes_them(storage: Stora
     draw = random.Random(number)  # noqa: S311 — a test that can be repeated.
     ada, bob, eve = [await seed.developer() for _ in range(3)]
     projects = [await seed.project(each, webhook_url=URL) for each in (ada, ada, bob, eve)]
-    await storage.database.add(ADD_MEMBER, projects[2].id, ada.id, "developer", NOW, "")  # type: ignore[attr-defined]
-    await storage.database.add(ADD_MEMBER, projects[3].id, ada.id, "viewer", NOW, "")  # type: ignore[attr-defined]
+    await run(storage, ADD_MEMBER, projects[2].id, ada.id, "developer", NOW, "")
+    await run(storage, ADD_MEMBER, projects[3].id, ada.id, "viewer", NOW, "")
     for _ in range(40):
         await live(storage, seed, projects, draw)
     for delivery in await storage.deliveries.claim_deliveries(NOW, NOW + MINUTE, 9):
@@ -177,7 +177,7 @@ async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: St
     mine = await seed.confirmed(shop)
     await seed.confirmed(shop, "2002")
     await seed.confirmed(other)
-    await storage.database.add(ADD_MEMBER, shop.id, other.developer_id, "viewer", NOW, "")  # type: ignore[attr-defined]
+    await run(storage, ADD_MEMBER, shop.id, other.developer_id, "viewer", NOW, "")
     export = partial(storage.erasure.export_sessions, "1001", shop.id)
     rows = await export(shop.developer_id, FIRST_KEY, 9)
     assert {table: len(found) for table, found in rows.items() if found} == {"sessions": 1, "webhook_events": 1}

@@ -63,10 +63,7 @@ async def test_report_session_cancels_a_pending_one(storage: Storage, seed: Seed
 
 
 async def test_report_session_lets_nobody_have_the_proof_of_a_confirmed_one(storage: Storage, seed: Seed) -> None:
-    """It is used and nobody read it: no reader, then or later, gets it, and the count of reads stays what it is.
-
-    Nor is a receiver told of it that has not been told yet; what another user confirmed at that instant is sent.
-    """
+    """A reported session is used though nobody read it: no reader, then or later, and no receiver is told of it."""
     project = await seed.project(webhook_url="https://example.com/")
     new = await seed.confirmed(project)
     await seed.confirmed(project, "2002")

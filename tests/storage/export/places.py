@@ -26,17 +26,17 @@ class Place(NamedTuple):
     """An expression of `target()` for another process."""
 
 
-def sqlite_place(path: Path) -> Place:
+def sqlite_place(path: Path, **chunk: int) -> Place:
     migrated_sqlite(path)
     program = f"sqlite.open_sqlite_target(Path({str(path)!r}))"
-    return Place(lambda: open_sqlite_source(path), lambda: open_sqlite_target(path), program)
+    return Place(lambda: open_sqlite_source(path, **chunk), lambda: open_sqlite_target(path), program)
 
 
 @contextlib.asynccontextmanager
-async def postgres_place() -> AsyncIterator[tuple[Place, str]]:
+async def postgres_place(**chunk: int) -> AsyncIterator[tuple[Place, str]]:
     with copied_postgres() as dsn:
         program = f"postgres.open_postgres_target({dsn!r})"
-        yield Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), program), dsn
+        yield Place(lambda: open_postgres_source(dsn, **chunk), lambda: open_postgres_target(dsn), program), dsn
 
 
 async def export(place: Place) -> bytes:

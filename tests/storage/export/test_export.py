@@ -30,10 +30,8 @@ from tests.storage.export.places import (
 )
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.export import format as export_format
-from taproof.storage.export.format import TABLES, Column, NotEmpty, write_export
+from taproof.storage.export.format import TABLES, Column, ExportReader, NotEmpty, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
-from taproof.storage.export.sqlite import open_sqlite_source
 from taproof.storage.queries.sessions import OF_RETURN
 from taproof.storage.sqlite import connection as sqlite_connection
 from taproof.storage.sqlite.store import SqliteStorage
@@ -186,23 +184,26 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
         check()
 
 
-async def test_the_file_is_streamed_in_chunks(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_file_is_streamed_in_chunks(tmp_path: Path) -> None:
     """Tables of several chunks arrive complete, also if the number of rows is a multiple of a chunk."""
-    for module in (
-        export_format,
-        sys.modules[open_sqlite_source.__module__],
-        sys.modules[open_postgres_source.__module__],
-    ):
-        monkeypatch.setattr(module, "CHUNK", 5)
     rows = some_rows(sessions=20)
     rows["user_days"] = [(f"{number}", "1", 20_000, "p", "Ada", "", 1, 2, 3) for number in range(13)]
-    await fill(place, rows)
-    chunks: list[int] = []
-    file = io.BytesIO()
-    async with place.source() as source:
-        assert await write_export(source, file.write, WHEN, chunks.append) == sum(map(len, rows.values()))
-    assert max(chunks) == 5
-    assert (await content(place)) == {table: sorted(each, key=repr) for table, each in rows.items()}
+    async with postgres_place(chunk=5) as (postgres, _):
+        for number, place in enumerate((postgres, sqlite_place(tmp_path / "place.db", chunk=5))):
+            await fill(place, rows)
+            chunks: list[int] = []
+            file = io.BytesIO()
+            async with place.source() as source:
+                assert await write_export(source, file.write, WHEN, chunks.append) == sum(map(len, rows.values()))
+            assert max(chunks) == 5
+            copy = sqlite_place(tmp_path / f"copy {number}.db")
+            async with copy.target() as target:
+                await ExportReader(io.BytesIO(file.getvalue()), chunk=5).copy_to(target, ignore, lambda: None)
+            assert await content(copy) == {table: sorted(each, key=repr) for table, each in rows.items()}
+
+
+def ignore(_name: str, _value: bytes) -> None:
+    """Accept every entry of the metadata."""
 
 
 async def test_an_export_shows_one_moment(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.storage.seed import Seed
 from taproof.storage.postgres import database
 from taproof.storage.postgres.store import PostgresStorage
 
-_PLANNER: Final = {name: database._SETTINGS[name] for name in ("plan_cache_mode", "random_page_cost", "jit")}
+_PLANNER: Final = {name: database.SETTINGS[name] for name in ("plan_cache_mode", "random_page_cost", "jit")}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.storage.seed import Seed
 
 from taproof.core.accounts import Developer
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.postgres.transaction import _LOCK_DEVELOPERS
+from taproof.storage.postgres.transaction import LOCK_DEVELOPERS
 
 
 async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(postgres: PostgresStorage, dsn: str) -> None:
@@ -22,7 +22,7 @@ async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(postgres: Pos
     other = await asyncpg.connect(dsn)
     async with asyncio.timeout(60):
         async with other.transaction():
-            await other.execute(_LOCK_DEVELOPERS)
+            await other.execute(LOCK_DEVELOPERS)
             accepting = asyncio.create_task(postgres.developers.accept_invitation(code_hash, bob, NOW))
             assert await postgres.developers.accept_invitation(b"?" * 32, bob, NOW) == "gone"
             assert await postgres.credentials.read_access_token(token_hash) is not None

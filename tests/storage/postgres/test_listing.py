@@ -30,10 +30,7 @@ FROM generate_series(1, $4) AS n"""
 async def test_a_page_reads_the_sessions_that_it_shows(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """Whatever is asked for together, however rare it is, and whatever the planner believes: no walk passes over more.
-
-    Pending ones that are overdue, and not swept yet, are none of the pending ones and all of the expired ones.
-    """
+    """Whatever is asked for together, and whatever the planner believes, no walk reads more rows than it returns."""
     project = await seed.project()
     await postgres.sessions.prepare_days(TODAY - 1, TODAY)
     if statistics == "of a quiet hour":
@@ -58,7 +55,7 @@ async def test_a_page_reads_the_sessions_that_it_shows(
                     read, _ = await explain(
                         *(connection, statement, [project.id], *columns(walks), *values),
                         of=("sessions_",),
-                        before=listing._ONE_SNAPSHOT_IN_ORDER,
+                        before=listing.ONE_SNAPSHOT_IN_ORDER,
                     )
                     # Of each walk a page at most; a plan may look at one row past its end.
                     assert read <= len(walks) * 11, (status, user, since, before)

@@ -10,7 +10,7 @@ from tests.waiting import until
 
 from taproof.core.clock import DAY
 from taproof.storage.postgres import prompts, statements
-from taproof.storage.postgres.partitions import SESSION_TABLES
+from taproof.storage.postgres.partitions import SESSION_TABLES, Partitions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.queries import prompts as prompt_queries
 from taproof.storage.queries import sessions as queries
@@ -33,10 +33,7 @@ async def session_scans(connection: asyncpg.Connection, statement: str, *values:
 async def test_a_statement_walks_down_the_primary_key_of_its_own_days(
     postgres: PostgresStorage, connection: asyncpg.Connection
 ) -> None:
-    """However many days are kept, and in the minutes before a new day's partition has any statistics.
-
-    A poll must neither lock ninety partitions nor read all sessions of the day.
-    """
+    """However many days are kept, also without statistics: no poll locks all partitions or reads a whole day."""
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(
@@ -58,7 +55,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(
         (statements.CONSUME_SESSIONS, (*of_many, times)),
         (statements.EXPIRE_ASKED_SESSIONS, (*of_many, times)),
         (statements.AWAIT_RETURN, (NOW, NOW, "1", "x", "x", code, None, *key, NOW)),
-        (statements.RENEW_RETURN, (code, *key, "1", NOW)),
+        (statements.RENEW_RETURN, (code, "1", *key, NOW)),
         (queries.READ_RETURNING_USER, (*key, code)),
         (queries.SET_HINT, ("opened", *key)),
         (prompt_queries.SET_UNREACHABLE, key),
@@ -84,16 +81,15 @@ async def test_a_sweep_reads_only_the_overdue_sessions_of_a_day(
 
 
 async def test_a_day_in_use_is_dropped_later(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed
 ) -> None:
     """A backup that reads the day keeps its table; polls of other days do not wait; the next sweep ends the work."""
-    monkeypatch.setattr("taproof.storage.postgres.partitions._PATIENCE", 2)
     project = await seed.project()
     await seed.session(project, at=(TODAY - 100) * DAY)
     today = await seed.session(project)
     async with connection.transaction():
         await connection.fetch("SELECT * FROM sessions")
-        sweep = asyncio.create_task(postgres.sessions.purge_sessions(TODAY - 90, 100))
+        sweep = asyncio.create_task(Partitions(postgres.database, patience=2).drop(TODAY - 90, 100))
         await until(lambda: connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"))
         assert await postgres.sessions.poll_session(today.key) is not None
         assert not sweep.done()

@@ -21,7 +21,7 @@ from taproof.core.projects import ProjectChanges
 from taproof.core.sessions import ReturnPolicy
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.postgres import connection, statements
+from taproof.storage.postgres import statements
 from taproof.storage.postgres.connection import PostgresTooOld, migrate_database
 from taproof.storage.postgres.store import PostgresStorage
 
@@ -73,11 +73,10 @@ async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
 
 
 @new_postgres
-async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_too_old_is_refused(dsn: str) -> None:
     """It could not drop a day without stopping everybody: better not to start, and to change nothing."""
-    monkeypatch.setattr(connection, "OLDEST_SERVER", 999)
     with pytest.raises(PostgresTooOld, match="14 or newer"):
-        await PostgresStorage.open(dsn, NOW)
+        await migrate_database(dsn, NOW, oldest_server=999)
     assert execute(dsn, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").strip() == "0"
 
 

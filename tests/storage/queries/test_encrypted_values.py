@@ -28,7 +28,7 @@ async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn:
     today = 20_000
     await postgres.sessions.prepare_days(today - 3, today)
     for statement, values in (
-        (encrypted_values._LIST_PHONES, (today, b"\x80", 10)),
+        (encrypted_values.LIST_PHONES, (today, b"\x80", 10)),
         (REPLACE_ENCRYPTED["phone"], (b"new", today, b"\x80", b"old")),
     ):
         lines = [row[0] for row in await postgres.database.fetch(f"EXPLAIN {statement}", *values)]

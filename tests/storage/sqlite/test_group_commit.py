@@ -10,21 +10,20 @@ import apsw
 import pytest
 from tests.signals import unheard
 
-from taproof.storage.sqlite import group_commit
 from taproof.storage.sqlite.group_commit import GROUP_LIMIT, GroupCommit, Write
 
 
 class Notebook:
     """A database with one table of unique notes, written by a GroupCommit. It records every transaction."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **seconds: float) -> None:
         self.path = path
         self.connection = apsw.Connection(str(path))
         self.connection.pragma("journal_mode", "wal")
         self.connection.execute("CREATE TABLE notes (text TEXT PRIMARY KEY, times INTEGER NOT NULL DEFAULT 1)")
         self.transactions: list[str] = []
         self.connection.exec_trace = self._trace
-        self.writer = GroupCommit(self.connection, unheard, unheard)
+        self.writer = GroupCommit(self.connection, unheard, unheard, **seconds)
 
     def _trace(self, _cursor: apsw.Cursor, statement: str, _values: Any) -> bool:
         verb = statement.split(maxsplit=1)[0]
@@ -108,17 +107,6 @@ async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
     assert not notebook.connection.in_transaction
 
 
-async def test_a_group_of_which_all_callers_left_is_nothing(notebook: Notebook) -> None:
-    """The next write runs normally."""
-    tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(3)]
-    await asyncio.sleep(0)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await notebook.write("next")
-    assert notebook.read() == {"next"}
-
-
 async def test_a_caller_that_leaves_during_the_commit_has_written(notebook: Notebook) -> None:
     """Cancelling does not undo a write that has begun, and all other callers get their results."""
     tasks: list[asyncio.Task[Any]] = []
@@ -183,20 +171,20 @@ async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> Non
     assert await notebook.write("again") == "again"
 
 
-async def test_writes_one_by_one_never_wait_for_company(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_writes_one_by_one_never_wait_for_company(tmp_path: Path) -> None:
     """Only groups under load wait for more writes: with a pause of a minute, this test would take twenty minutes."""
-    monkeypatch.setattr(group_commit, "_GATHER", 60)
+    notebook = Notebook(tmp_path / "notes.db", gather=60)
     async with asyncio.timeout(60):
         for number in range(20):
             await notebook.write(f"{number}")
+    await notebook.writer.close()
 
 
 async def test_while_there_are_many_a_group_gathers_those_that_come_a_little_later(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a group of eight writes, three writes from different turns of the event loop share one commit."""
-    monkeypatch.setattr(group_commit, "_RECENT", 60)
-    monkeypatch.setattr(group_commit, "_GATHER", 60)
+    notebook = Notebook(tmp_path / "notes.db", recent=60, gather=60)
     sleep, gathered = asyncio.sleep, asyncio.Event()
 
     async def sleep_or_gather(seconds: float) -> None:
@@ -212,3 +200,4 @@ async def test_while_there_are_many_a_group_gathers_those_that_come_a_little_lat
     gathered.set()
     await asyncio.gather(*later)
     assert notebook.transactions.count("COMMIT") == before + 1
+    await notebook.writer.close()

@@ -11,9 +11,8 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.runtime.database_probe import DatabaseServer, ask_server
 from taproof.storage.migrate import migrations
-from taproof.storage.postgres.connection import may_make_tables
+from taproof.storage.postgres.connection import find_pooler, may_make_tables
 from taproof.storage.postgres.connection_errors import MAKE_OWNER
-from taproof.storage.postgres.pooler import find_pooler
 
 _OLDEST: Final = 14
 _SKEW_WARNING: Final = 1 * SECOND

@@ -46,6 +46,12 @@ class ExportFileWrong(TaproofError, code="export_file_wrong"):
 class NotEmpty(TaproofError, code="not_empty"):
     """The target database of an import is not empty."""
 
+    def __init__(self, database: str, table: str) -> None:
+        super().__init__(
+            f"The database {database}is not empty: its table {table} has rows. An import needs an empty one. "
+            "Choose another one with --database (TAPROOF_DATABASE_URL)."
+        )
+
 
 class Column(NamedTuple):
     """A column and the kind of its values; `small` is an integer of four bytes on PostgreSQL."""
@@ -176,12 +182,7 @@ class Target(Protocol):
     """An empty store that is filled in one transaction. Meanwhile, no other process can write to it."""
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        """Add rows, with the columns that `TABLES` names.
-
-        Args:
-            table: the table.
-            rows: the rows.
-            lines: the line number of each row in the file.
+        """Add rows, with the columns that `TABLES` names; `lines` has the line number of each in the file.
 
         Raises:
             ExportFileWrong: a row cannot be added, for example because it exists already.
@@ -260,8 +261,9 @@ class ExportReader:
         ExportFileWrong: the first line is not the header of an export that this release can read.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, chunk: int = CHUNK) -> None:
         self._file = file
+        self._chunk = chunk
         self._line = 0
         self._digest = hashlib.sha256()
         header = self._parsed(self._next_line())
@@ -310,7 +312,7 @@ class ExportReader:
             name = parsed[0] if parsed and isinstance(parsed[0], str) else ""
             if name not in TABLES:
                 raise self._wrong(f"there is no table {name!r:.80}")
-            if name != table or len(rows) == CHUNK or size > _CHUNK_BYTES:
+            if name != table or len(rows) == self._chunk or size > _CHUNK_BYTES:
                 if rows:
                     await target.insert(table, rows, lines)
                     on_chunk()
@@ -361,10 +363,7 @@ class ExportReader:
         return [self._value(table, column, value) for column, value in zip(columns, parsed[1:], strict=True)]
 
     def _value(self, table: str, column: Column, value: Any) -> Any:
-        """Return a value in its stored form.
-
-        The types are compared with `type()` instead of `isinstance()`, because true must not count as a number.
-        """
+        """Return a value in its stored form. `type()` instead of `isinstance()`: true must not count as a number."""
         if value is None and column.may_be_null:
             return None
         if column.kind == "text":
@@ -399,6 +398,12 @@ class ExportReader:
 def _can_be_stored(text: str) -> bool:
     """Return whether PostgreSQL can store a text: it has no NUL and no lone surrogates, as in `core/names.py`."""
     return "\0" not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
+
+
+def check_count(table: str, stored: int, counts: Mapping[str, int]) -> None:
+    """Raise ExportFileWrong if the rows of a table were not all stored."""
+    if stored != counts[table]:
+        raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
 
 
 def wrong_line(line: int, problem: str) -> ExportFileWrong:

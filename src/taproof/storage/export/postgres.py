@@ -11,7 +11,7 @@ from typing import Any, Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
-from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, ExportFileWrong, NotEmpty, Row, wrong_line
+from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, NotEmpty, Row, check_count, wrong_line
 from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.partitions import SESSION_TABLES
 
@@ -32,8 +32,9 @@ _COPY_LINE: Final = re.compile(r"COPY \w+, line (\d+)")
 class PostgresSource:
     """A snapshot of a database, taken when it was opened."""
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    def __init__(self, connection: asyncpg.Connection, chunk: int) -> None:
         self._connection = connection
+        self._chunk = chunk
 
     async def count(self, table: str) -> int:
         """Return the number of rows of a table."""
@@ -43,7 +44,7 @@ class PostgresSource:
         """Yield all rows in chunks."""
         # Use a cursor in SQL: the driver's own cursor prepares a statement by name.
         await self._connection.execute(f"DECLARE rows NO SCROLL CURSOR FOR {SELECT[table]}")
-        while chunk := await self._connection.fetch(f"FETCH {CHUNK} FROM rows"):
+        while chunk := await self._connection.fetch(f"FETCH {self._chunk} FROM rows"):
             yield [tuple(row) for row in chunk]
         await self._connection.execute("CLOSE rows")
 
@@ -77,15 +78,14 @@ class PostgresTarget:
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Commit all rows."""
         for table in TABLES:
-            if await _count(self._connection, table) != counts[table]:
-                raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
+            check_count(table, await _count(self._connection, table), counts)
         # Otherwise, the server would plan for empty tables until its next automatic ANALYZE.
         await self._connection.execute(f"ANALYZE {_TABLES}")
         await self._connection.execute("COMMIT")
 
 
 @contextlib.asynccontextmanager
-async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
+async def open_postgres_source(dsn: str, *, chunk: int = CHUNK) -> AsyncIterator[PostgresSource]:
     """Open a database to export. Writers are not blocked.
 
     Raises:
@@ -96,7 +96,7 @@ async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
         await connection.execute(
             f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NO_HURRY}; LOCK TABLE {_TABLES} IN ACCESS SHARE MODE"
         )
-        yield PostgresSource(connection)
+        yield PostgresSource(connection, chunk)
 
 
 @contextlib.asynccontextmanager
@@ -119,10 +119,7 @@ async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
             ) from error
         for table in TABLES:
             if await connection.fetch(ANY[table]):
-                raise NotEmpty(
-                    f"The database is not empty: its table {table} has rows. An import needs an empty one. "
-                    "Choose another one with --database (TAPROOF_DATABASE_URL)."
-                )
+                raise NotEmpty("", table)
         days = {row[0] for row in await connection.fetch(SESSION_TABLES)}
         yield PostgresTarget(connection, days)
 

@@ -16,9 +16,9 @@ from taproof.storage.export.format import (
     INSERT,
     SELECT,
     TABLES,
-    ExportFileWrong,
     NotEmpty,
     Row,
+    check_count,
     wrong_line,
 )
 from taproof.storage.sqlite.group_commit import rows as all_rows
@@ -36,8 +36,9 @@ import."""
 class SqliteSource:
     """A snapshot of a SQLite file, taken when it was opened."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, chunk: int) -> None:
         self._connection = connection
+        self._chunk = chunk
 
     async def count(self, table: str) -> int:
         """Return the number of rows of a table."""
@@ -46,7 +47,7 @@ class SqliteSource:
     async def read(self, table: str) -> AsyncIterator[list[Row]]:
         """Yield all rows in chunks, in the order of the primary key, so that equal content results in an equal file."""
         cursor = self._connection.execute(f"{SELECT[table]} NOT INDEXED")
-        while chunk := list(itertools.islice(cursor, CHUNK)):
+        while chunk := list(itertools.islice(cursor, self._chunk)):
             yield chunk
 
 
@@ -79,15 +80,14 @@ class SqliteTarget:
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Commit all rows."""
         for table in TABLES:
-            if _count(self._connection, table) != counts[table]:
-                raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
+            check_count(table, _count(self._connection, table), counts)
         for _, statement in self._indexes:
             self._connection.execute(statement)
         self._connection.execute("COMMIT")
 
 
 @contextlib.asynccontextmanager
-async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
+async def open_sqlite_source(path: Path, *, chunk: int = CHUNK) -> AsyncIterator[SqliteSource]:
     """Open a file to export. Writers are not blocked.
 
     Raises:
@@ -96,7 +96,7 @@ async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
     with _sentences(path, "read"), contextlib.closing(_connect(path)) as connection:
         connection.execute("PRAGMA query_only = 1; BEGIN").fetchall()
         _count(connection, "metadata")  # The first read takes the snapshot.
-        yield SqliteSource(connection)
+        yield SqliteSource(connection, chunk)
 
 
 @contextlib.asynccontextmanager
@@ -122,20 +122,13 @@ async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
         try:
             for table in TABLES:
                 if all_rows(connection, ANY[table]):
-                    raise NotEmpty(_not_empty(str(path), table))
+                    raise NotEmpty(f"{path} ", table)
             yield SqliteTarget(connection)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             with contextlib.suppress(apsw.Error):
                 connection.execute("PRAGMA journal_mode = WAL").fetchall()
-
-
-def _not_empty(database: str, table: str) -> str:
-    return (
-        f"The database {database} is not empty: its table {table} has rows. An import needs an empty one. "
-        "Choose another one with --database (TAPROOF_DATABASE_URL)."
-    )
 
 
 def _connect(path: Path) -> apsw.Connection:

@@ -32,11 +32,9 @@ class AddressRefused(ValueError):
 class Parameter:
     """How a parameter of libpq is treated.
 
-    Attributes:
-        variable: the environment variable that libpq reads if the address does not have the parameter.
-        accepts: a pattern of the accepted values.
-        used: false if an accepted value is left out, because the connection is as secure without it.
-        advice: what to write instead of any other value.
+    `variable` is the environment variable that libpq reads if the address does not have the parameter, and `accepts` a
+    pattern of the accepted values. One that is not `used` is left out, because the connection is as secure without it.
+    `advice` says what to write instead of any other value.
     """
 
     variable: str

@@ -5,7 +5,7 @@ import contextlib
 import re
 import socket
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import asyncpg
 
@@ -31,6 +31,12 @@ _MIGRATE_ATTEMPTS: Final = 15
 APPLICATION_NAME: Final = "taproof"
 _IS_POSTGRES: Final = re.compile(r"^PostgreSQL \d+(?!.*(-YB-|Redshift|Greenplum|Materialize|QuestDB))")
 """Matches `version()` of PostgreSQL, and of Citus, Aurora, AlloyDB and others that are PostgreSQL inside."""
+Pooling = Literal["none", "session", "transaction"]
+"""The time for which a pooler gives a client the same connection to the server; `none` without a pooler."""
+_BACKEND: Final = "SELECT pg_backend_pid()"
+# In transaction mode, a pooler takes an idle connection for each query. Taken from the top of a stack, both clients get
+# the same. Taken in turn, whatever their number, at least one client gets two.
+_ORDER: Final = (0, 1, 1, 0, 0, 1)
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 
 
@@ -39,8 +45,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no typ
 
     A commit that waits for a synchronous standby is already in the log of the primary. If this wait is cancelled, the
     server shows the change to everybody, although a fail-over would undo it (maintainers/decisions/0014). So a
-    statement that takes too long, or whose caller was cancelled, costs the connection. The server then goes on waiting,
-    and nobody sees the change.
+    statement that takes too long, or whose caller was cancelled, costs the connection, and nobody sees the change.
     """
 
     __slots__ = ("host",)
@@ -84,11 +89,7 @@ class Hosts:
     """The hosts of a database address, in the order in which they are tried."""
 
     def __init__(self, dsn: str) -> None:
-        """Read a database address.
-
-        Raises:
-            AddressRefused: see `read_address`.
-        """
+        """Read a database address. Raise AddressRefused as `read_address` does."""
         address = read_address(dsn)
         self._hosts = list(address.hosts)
         self._options = address.driver_options
@@ -136,8 +137,8 @@ class Hosts:
     ) -> asyncpg.Connection:
         """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
 
-        A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
-        after the other, within a single timeout.
+        Each host has only a short head start, so one that does not respond does not delay the others. asyncpg would try
+        one after the other, within a single timeout.
         """
         waiting = list(self._hosts)
         running: set[asyncio.Task[asyncpg.Connection]] = set()
@@ -168,24 +169,17 @@ def _socket_options(parameters: Mapping[str, str]) -> list[tuple[int, int, int]]
     ]
 
 
-async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
-    """Open a connection, as `Hosts.connect`. The caller must close it."""
-    return await Hosts(dsn).connect(**options)
-
-
 async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
     """Open a connection. The caller must close it. No statement is cached, so it also works behind PgBouncer."""
-    return await connect_to_primary(dsn, statement_cache_size=0, **options)
+    return await Hosts(dsn).connect(statement_cache_size=0, **options)
 
 
-async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
-    """Migrate the schema; return its version before and after.
-
-    A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
+async def migrate_database(dsn: str, now: int, *, oldest_server: int = OLDEST_SERVER) -> tuple[int, int]:
+    """Migrate the schema, as `migrate_postgres` does; return its version before and after.
 
     Raises:
         NotPostgres: the server only speaks PostgreSQL's protocol.
-        PostgresTooOld: the server is older than 14.
+        PostgresTooOld: the server is older than `oldest_server`.
         StoreUnavailable: the database cannot be reached; the sentence says what to check.
         MigrationChanged: a release with a different history created the schema.
     """
@@ -194,7 +188,7 @@ async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
         try:
             if not _IS_POSTGRES.search(await connection.fetchval("SELECT version()")):
                 raise NotPostgres
-            if connection.get_server_version().major < OLDEST_SERVER:
+            if connection.get_server_version().major < oldest_server:
                 raise PostgresTooOld
             if connection.get_settings().server_encoding != "UTF8":
                 raise StoreUnavailable(
@@ -219,6 +213,32 @@ async def may_make_tables(dsn: str) -> bool:
             await disconnect(connection)
 
 
+async def find_pooler(dsn: str) -> Pooling:
+    """Return whether a pooler answers, and its mode, by how its connections behave.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached; the sentence says what to check.
+    """
+    with explain_errors(dsn):
+        first = await connect(dsn)
+        try:
+            # A pooler invents the process id that it reports at the start of a connection.
+            if await first.fetchval(_BACKEND) == first.get_server_pid():
+                return "none"
+            second = await connect(dsn)
+            try:
+                found: tuple[set[int], set[int]] = (set(), set())
+                for client in _ORDER:
+                    found[client].add(await (first, second)[client].fetchval(_BACKEND))
+            finally:
+                await disconnect(second)
+        finally:
+            await disconnect(first)
+    # Without a pooler, and in session mode, each open connection has one process of the server for itself.
+    kept = len(found[0]) == len(found[1]) == 1 and found[0] != found[1]
+    return "session" if kept else "transaction"
+
+
 async def disconnect(connection: asyncpg.Connection) -> None:
     """Close a connection outside the pool, gracefully if the server still responds."""
     with contextlib.suppress(*AWAY):
@@ -228,8 +248,7 @@ async def disconnect(connection: asyncpg.Connection) -> None:
 async def _migrate(connection: asyncpg.Connection, now: int) -> tuple[int, int]:
     """Migrate. Repeat it if the server rolled a migration back because of a conflict with an active node.
 
-    Each migration is one transaction. While an export or a backup reads a table, the lock is requested
-    repeatedly, for about a minute.
+    While an export or a backup reads a table, the lock is requested repeatedly, for about a minute.
     """
     for attempt in range(_MIGRATE_ATTEMPTS):
         with contextlib.suppress(*UNDONE, asyncpg.LockNotAvailableError):

@@ -12,9 +12,8 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Hosts
+from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Hosts, Pooling
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
-from taproof.storage.postgres.pooler import Pooling
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Model, PointRead, Purge
 from taproof.storage.queries.transaction import Transaction
@@ -35,7 +34,7 @@ _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
 _ATTEMPTS: Final = 4
 _READS: Final = 512
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "application_name": APPLICATION_NAME,
     # A plan must contain the days, so that it locks and reads only their partitions. A generic plan covers all
     # partitions. A plan made while a day's partition was empty would go on scanning it completely.
@@ -68,7 +67,7 @@ class PostgresDatabase:
             # by name, and no setting lasts. Poolers also reject settings that they do not know at the start of a
             # connection; in session mode, they are set afterwards.
             **({"statement_cache_size": 0} if pooling == "transaction" else {"max_cached_statement_lifetime": 0}),
-            "server_settings": _SETTINGS if pooling == "none" else {"application_name": APPLICATION_NAME},
+            "server_settings": SETTINGS if pooling == "none" else {"application_name": APPLICATION_NAME},
         }
         self._pool: asyncpg.Pool = asyncpg.create_pool(
             min_size=_CONNECTIONS[0],
@@ -117,10 +116,7 @@ class PostgresDatabase:
             self._pool.terminate()
 
     async def _check(self) -> None:
-        """Ask the server for a response from time to time.
-
-        If it no longer responds, all connections are renewed. The next call then need not wait for a timeout first.
-        """
+        """Ask the server for a response from time to time, so that the next call need not wait for a timeout first."""
         while True:
             await asyncio.sleep(_CHECK_EVERY)
             # A server that returns an error does respond.
@@ -157,7 +153,7 @@ class PostgresDatabase:
         """Wait until everything that has been read so far is also on the synchronous standbys, if there are any.
 
         After a crash, a primary shows what no standby has received, and a fail-over can still undo it. The empty
-        message in the log has a later position than everything that was read, and its commit waits for the standbys.
+        message in the log comes after everything that was read, and its commit waits for the standbys.
 
         Raises:
             StoreUnavailable: no standby has confirmed it in time.
@@ -288,7 +284,7 @@ def storable(names: Iterable[str]) -> list[str]:
 
 
 async def _apply_settings(connection: asyncpg.Connection) -> None:
-    settings = {name: value for name, value in _SETTINGS.items() if name != "application_name"}
+    settings = {name: value for name, value in SETTINGS.items() if name != "application_name"}
     await connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
 
 

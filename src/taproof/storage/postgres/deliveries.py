@@ -11,13 +11,12 @@ from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryRecord, P
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase, storable
-from taproof.storage.postgres.transaction import NO_SORT, has_nul
 from taproof.storage.queries import deliveries as queries
-from taproof.storage.rows import attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import Row, attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
 
 _WRITES: Final = 256
 """The maximum number of events in one statement. It bounds how long the statement holds its locks."""
-_ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
   SELECT e.id, e.due_at, p.developer_id, p.webhook_url, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret,
@@ -82,25 +81,22 @@ WITH asked AS (
   ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
 )
 SELECT id FROM finished"""
-_DELIVERY: Final = """
-  SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted,
-    x.session_id
-  FROM webhook_events x"""
+_DELIVERY: Final = f"SELECT {queries.DELIVERY_COLUMNS} FROM webhook_events e"
 LIST_DELIVERIES: Final = f"""
-SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+SELECT d.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
 CROSS JOIN LATERAL ({_DELIVERY}
-  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND (x.created_at, x.id) < ($4, $5)
-  ORDER BY x.created_at DESC, x.id DESC LIMIT $6
-) AS e
-WHERE p.id = $1 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+  WHERE e.project_id = p.id AND e.state = s.state AND e.type COLLATE "C" = t.type AND (e.created_at, e.id) < ($4, $5)
+  ORDER BY e.created_at DESC, e.id DESC LIMIT $6
+) AS d
+WHERE p.id = $1 ORDER BY d.created_at DESC, d.id DESC LIMIT $6"""
 FIND_DELIVERIES: Final = f"""
-SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+SELECT d.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
 CROSS JOIN LATERAL ({_DELIVERY}
-  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND x.created_at = $4
-    AND x.session_id = $5
-  ORDER BY x.id -- So that it stays a query of its own: one walk for each state and type.
-) AS e
-WHERE p.id = $1 ORDER BY e.id"""
+  WHERE e.project_id = p.id AND e.state = s.state AND e.type COLLATE "C" = t.type AND e.created_at = $4
+    AND e.session_id = $5
+  ORDER BY e.id -- So that it stays a query of its own: one walk for each state and type.
+) AS d
+WHERE p.id = $1 ORDER BY d.id"""
 READ_ATTEMPTS: Final = """
 SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
   SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.encrypted_answer FROM webhook_attempts x
@@ -119,7 +115,7 @@ class _Finish(NamedTuple):
 
 
 class PostgresDeliveries(queries.DeliveryQueries):
-    """See `storage.protocol.DeliveryStorage`."""
+    """See `storage.queries.deliveries.DeliveryQueries`."""
 
     _database: PostgresDatabase
 
@@ -139,12 +135,11 @@ class PostgresDeliveries(queries.DeliveryQueries):
             return []
         values = (leased_until, now, limit, *map(storable, passed_over))
 
-        async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            await connection.execute(NO_SORT)
-            rows: list[asyncpg.Record] = await connection.fetch(CLAIM_DELIVERIES, *values)
-            return rows
+        async def claim(transaction: Transaction) -> list[Delivery]:
+            await transaction.read_in_order()
+            return [delivery_from(row, leased_until) for row in await transaction.fetch(CLAIM_DELIVERIES, *values)]
 
-        return [delivery_from(row, leased_until) for row in await self._database.transact(claim)]
+        return await self._database.in_transaction(claim)
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         if deliveries:
@@ -201,13 +196,12 @@ class PostgresDeliveries(queries.DeliveryQueries):
     async def _read(self, statement: str, *values: Any) -> list[DeliveryRecord]:
         """Return the deliveries that a statement finds, with their attempts, from one snapshot."""
 
-        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
-            await connection.execute(_ONE_SNAPSHOT)
-            records = [DeliveryRecord(*row) for row in await connection.fetch(statement, *values)]
-            attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
+        async def read(transaction: Transaction) -> list[DeliveryRecord]:
+            records = [DeliveryRecord(*row) for row in await transaction.fetch(statement, *values)]
+            attempts: dict[str, list[Row]] = defaultdict(list)
             event_ids = [each.event_id for each in records]
-            for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+            for event_id, *attempt in await transaction.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
                 attempts[event_id].append(attempt)
             return [with_attempts(each, attempts[each.event_id]) for each in records]
 
-        return [] if has_nul(*values) else await self._database.transact(read)
+        return await self._database.in_lookup(read)

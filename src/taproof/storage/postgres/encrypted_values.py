@@ -11,7 +11,7 @@ from taproof.storage.queries.encrypted_values import EncryptedKind, EncryptedPag
 
 _AT_ONCE: Final = 4
 """The number of values replaced concurrently, each in its own transaction. The other connections remain free."""
-_LIST_PHONES: Final = """
+LIST_PHONES: Final = """
 SELECT day, token_hash, id, encrypted_phone FROM sessions
 WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Lists one day at a time, so that only one partition is planned for and read. Its key begins with the hash."""
@@ -37,7 +37,7 @@ class PostgresEncryptedValues(queries.EncryptedValueQueries):
         days = sorted(day for day in await self._partitions.days() if day >= int(first))
         if not days:
             return EncryptedPage([], None)
-        found = await self._database.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
+        found = await self._database.fetch(LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
         page = queries.encrypted_page(found, limit)
         return page._replace(after=(days[1], b"")) if page.after is None and len(days) > 1 else page
 

@@ -69,9 +69,7 @@ CROSS JOIN LATERAL (
 ) AS s
 WHERE p.id = ANY ($1::TEXT[])"""
 
-_ONE_SNAPSHOT_IN_ORDER: Final = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL enable_sort = off"
-)
+ONE_SNAPSHOT_IN_ORDER: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL enable_sort = off"
 """In one snapshot, a session that is decided meanwhile appears exactly once, as it was before or after the decision.
 Without sorting, a walk is read in index order and only as far as needed. With so many conditions, the planner expects
 few rows and would otherwise read and sort all of them."""
@@ -96,7 +94,7 @@ async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its 
     newest, oldest = max(walk.created_at for walk in walks), day_number(min(walk.since for walk in walks))
 
     async def read(connection: asyncpg.Connection) -> list[Session]:
-        await connection.execute(_ONE_SNAPSHOT_IN_ORDER)
+        await connection.execute(ONE_SNAPSHOT_IN_ORDER)
         found: list[Session] = []
         for first_day, last_day in _windows(newest, now, oldest):
             values = (first_day, last_day, limit - len(found), *of_user)
@@ -110,11 +108,10 @@ async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its 
 
 
 def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, int]]:
-    """Yield windows of days, newest first, as pairs of first and last day.
+    """Yield windows of days, newest first, as pairs of first and last day: most pages end within one day.
 
-    Most pages end within one day, and nearly all within a week. A session is in the partition of the day on which it
-    was created, so no window contains a newer session than the previous window. A node whose clock is ahead may have
-    created sessions in a future day.
+    A session is in the partition of the day on which it was created, so no window contains a newer session than the
+    previous window. A node whose clock is ahead may have created sessions in a future day.
     """
     last = min(day_number(created_before), _LAST_DAY)
     newest = min(last, day_number(now))

@@ -13,7 +13,7 @@ from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.statements import CONFIRM_SESSIONS
 from taproof.storage.queries.mini_apps import ADMISSION_REFUSAL, INSERT_ONCE, MINI_APP_REFUSALS, opened_values
-from taproof.storage.queries.sessions import write_time
+from taproof.storage.queries.sessions import CONSUMED_COLUMNS, write_time
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns, consumed_from, event_values, identity_values
 
@@ -29,13 +29,11 @@ WITH asked AS MATERIALIZED (
 )
 SELECT CASE WHEN NOT EXISTS (SELECT FROM moved) THEN COALESCE(refusal, 'used') END FROM asked"""
 # Counts all changes here, because `confirm_sessions` locks users before it locks this counter.
-USE_SESSION: Final = """
+USE_SESSION: Final = f"""
 WITH moved AS (
   UPDATE sessions s SET status = 'used', used_at = $3, secrets_version = p.secrets_version FROM projects p
   WHERE s.day = $1 AND s.token_hash = $2 AND s.status || '' = 'confirmed' AND p.id = s.project_id
-  RETURNING s.day, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
-    p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
-    s.encrypted_phone
+  RETURNING s.day, {CONSUMED_COLUMNS}
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, requested, opened, used)
   SELECT m.project_id, m.day, 1, 1, 1 FROM moved m
@@ -46,13 +44,7 @@ SELECT * FROM moved"""
 
 
 class PostgresMiniApps:
-    """See `storage.protocol.MiniAppStorage`. The session becomes visible in its last state, with the commit.
-
-    Args:
-        database: runs transactions.
-        partitions: the partitions of sessions, one per day.
-        clock: see `SessionQueries`.
-    """
+    """See `storage.queries.mini_apps.MiniAppStorage`. The commit makes the session visible in its last state."""
 
     def __init__(self, database: PostgresDatabase, partitions: Partitions, clock: Clock | None) -> None:
         self._database = database

@@ -29,8 +29,8 @@ Announcement = tuple[SessionKey, Hint | None]
 class Announcer:
     """Announces committed changes to all nodes, many in one signal. Callers do not wait for it.
 
-    The signal is a separate statement. Inside a decision's transaction, NOTIFY would make all such transactions on the
-    server commit one after the other. A lost signal delays the waiting callers by a second, since they also poll.
+    Inside a decision's transaction, NOTIFY would make all such transactions on the server commit one after the other. A
+    lost signal delays the waiting callers by a second, since they also poll.
     """
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -63,13 +63,10 @@ async def listen(
     needed: asyncio.Event,
     notice: Callable[[SessionKey, Hint], None],
 ) -> None:
-    """Call `wake` or `notice` for everything announced from now on, as `storage.protocol.SessionStorage` defines it.
+    """Call `wake` or `notice` for everything announced from now on, as `SessionStorage` defines it. Neither may raise.
 
-    Args:
-        connect: opens a direct connection to the server, which is kept open until this call is cancelled.
-        wake: called on the event loop for a decision; must not raise.
-        needed: while it is not set, signals are discarded unread.
-        notice: the same for a new hint.
+    `connect` opens a direct connection to the server, which is kept open until this call is cancelled. While `needed`
+    is not set, signals are discarded unread.
     """
 
     def hear(_connection: Any, _pid: int, _channel: str, payload: object) -> None:

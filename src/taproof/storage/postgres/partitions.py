@@ -16,7 +16,7 @@ WHERE c.relnamespace = (SELECT p.relnamespace FROM pg_class p WHERE p.oid = 'ses
 ORDER BY i.inhdetachpending DESC NULLS LAST, day"""
 TABLE_SIZE: Final = "SELECT reltuples FROM pg_class WHERE oid = to_regclass($1)"
 LOCK_SESSIONS: Final = "LOCK TABLE ONLY sessions IN SHARE UPDATE EXCLUSIVE MODE"
-_PATIENCE: Final = 5.0
+PATIENCE: Final = 5.0
 """Seconds for which dropping a day's partition waits for statements that still use it. The next sweep tries again."""
 _COUNTED: Final = 10_000
 
@@ -24,8 +24,9 @@ _COUNTED: Final = 10_000
 class Partitions:
     """Creates and drops the partitions of `sessions`."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
+    def __init__(self, database: PostgresDatabase, *, patience: float = PATIENCE) -> None:
         self._database = database
+        self._patience = patience
 
     async def prepare(self, days: AbstractSet[int]) -> None:
         """Create the missing partitions of these days. Two nodes may do so concurrently."""
@@ -63,8 +64,7 @@ class Partitions:
     async def _detach(self, day: int, *, finalize: bool) -> bool:
         """Detach a day from `sessions`; False if a statement still uses it, or if another node is detaching it.
 
-        If the process ends between the two steps of DETACH (`kill -9`), the partition stays pending. FINALIZE completes
-        it.
+        After a kill between the two steps of DETACH, the partition stays pending; FINALIZE completes it.
         """
         how = "FINALIZE" if finalize else "CONCURRENTLY"
 
@@ -72,7 +72,7 @@ class Partitions:
             # Do not run this in a transaction: it uses two transactions, so that it does not block readers of other
             # days.
             statement = f"ALTER TABLE sessions DETACH PARTITION sessions_{day:d} {how}"
-            await connection.execute(statement, timeout=_PATIENCE)
+            await connection.execute(statement, timeout=self._patience)
 
         try:
             await self._database.run(detach)
@@ -90,7 +90,7 @@ class Partitions:
 
         async def drop(connection: asyncpg.Connection) -> int:
             # Locked first, so that another node cannot drop it between the next statements.
-            await connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE", timeout=_PATIENCE)
+            await connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE", timeout=self._patience)
             erased = await connection.fetchval(TABLE_SIZE, table)
             if erased < _COUNTED:  # Too few for good statistics, and few enough to count.
                 erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
 
@@ -11,7 +11,6 @@ from taproof.contract.session import SignInStatus
 from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
-from taproof.core.page_cursor import PageCursor
 from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
@@ -31,9 +30,11 @@ from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
+from taproof.storage.protocol.sessions import SessionQueries
 from taproof.storage.queries import sessions as queries
-from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.oidc.grants import OF_SESSION, end_grants
+from taproof.storage.queries.sessions import Outcome
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
@@ -44,7 +45,6 @@ from taproof.storage.rows import (
     expired_session_from,
     identity_values,
     new_session_values,
-    page_start,
     session_from,
 )
 
@@ -56,10 +56,7 @@ _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
 
 class _Change(NamedTuple):
-    """A call that opens, confirms or cancels a session. `values` are the arguments that follow the deadline.
-
-    `hint` is announced with the change; None announces a decision.
-    """
+    """A call that opens, confirms or cancels a session. `values` follow the deadline; `hint` is None for a decision."""
 
     key: SessionKey
     now: int
@@ -75,16 +72,11 @@ class _Expiry(NamedTuple):
     event_of: Callable[[ExpiredSession], Event]
 
 
-class PostgresSessions(queries.SessionQueries):
-    """See `storage.protocol.SessionStorage`.
+class PostgresSessions(SessionQueries):
+    """See `storage.protocol.sessions.SessionQueries`.
 
-    Args:
-        database: runs statements.
-        partitions: the partitions of sessions, one per day.
-        announcer: announces decisions and hints to other nodes.
-        clock: see `SessionQueries`.
-        hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
-            it does not work behind a PgBouncer in transaction mode.
+    `hears`: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so it does not
+    work behind a PgBouncer in transaction mode.
     """
 
     _database: PostgresDatabase
@@ -111,21 +103,16 @@ class PostgresSessions(queries.SessionQueries):
         self._confirmations = self._changes(statements.CONFIRM_SESSIONS)
         self._cancellations = self._changes(statements.CANCEL_SESSIONS)
         # As for `_changes`, a session cannot be in one statement twice.
-        self._withdrawals = Batcher[_Change, Literal[True] | Refused](
-            self._withdraw, limit=_WRITES, key=lambda each: each.key
-        )
+        self._withdrawals = Batcher[_Change, Outcome](self._withdraw, limit=_WRITES, key=lambda each: each.key)
         self._expiries = Batcher[_Expiry, bool](self._expire_asked, limit=_WRITES, key=lambda each: each.key)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
         """Finish the waiting calls."""
-        await self._reads.close()
-        for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
-            await batcher.close()
-        await self._withdrawals.close()
-        await self._expiries.close()
-        await self._consumptions.close()
-        await self._announcer.close()
+        for changes in (self._openings, self._confirmations, self._cancellations, self._withdrawals):
+            await changes.close()
+        for part in (self._creations, self._polls, self._reads, self._expiries, self._consumptions, self._announcer):
+            await part.close()
 
     async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
         created = await self._creations.run((session, public))
@@ -175,10 +162,10 @@ class PostgresSessions(queries.SessionQueries):
         found = {(row[0], row[1], viewer): session_from(row) for *row, viewer in rows}
         return [found.get((*key, viewer)) for key, viewer in items]
 
-    def _changes(self, statement: str) -> Batcher[_Change, Literal[True] | Refused]:
+    def _changes(self, statement: str) -> Batcher[_Change, Outcome]:
         """Return a batcher for changes. It announces the sessions that a batch changed."""
 
-        async def change(items: list[_Change]) -> list[Literal[True] | Refused]:
+        async def change(items: list[_Change]) -> list[Outcome]:
             values = self._change_values(items)
             outcomes = _outcomes(items, await self._database.fetch(statement, set(values[0]), *values))
             self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, outcomes))
@@ -190,9 +177,7 @@ class PostgresSessions(queries.SessionQueries):
     def _change_values(self, items: list[_Change]) -> list[Values]:
         return columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
 
-    async def open_session(
-        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
-    ) -> Literal[True] | Refused:
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> Outcome:
         return await self._openings.run(_Change(key, now, (opener_id, hint), hint))
 
     async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
@@ -203,7 +188,7 @@ class PostgresSessions(queries.SessionQueries):
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
-    ) -> Literal[True] | Refused:
+    ) -> Outcome:
         values = (*identity_values(identity), *event_values(event), *(phone or (None, None)), None)
         return await self._confirmations.run(_Change(key, now, values))
 
@@ -214,19 +199,17 @@ class PostgresSessions(queries.SessionQueries):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> Literal[True] | Refused:
-        values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
-        outcome = await self._change_one(statements.AWAIT_RETURN, values)
+    ) -> Outcome:
+        values = queries.awaiting_values(identity, now, return_hash, encrypted_phone)
+        outcome = await self._change_one(statements.AWAIT_RETURN, (*values, *key, self._deadline(now)))
         if outcome:
             self._announcer.tell([(key, "return")])
         return outcome
 
-    async def renew_return(
-        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
-    ) -> Literal[True] | Refused:
-        return await self._change_one(statements.RENEW_RETURN, (return_hash, *key, opener_id, self._deadline(now)))
+    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> Outcome:
+        return await self._change_one(statements.RENEW_RETURN, (return_hash, opener_id, *key, self._deadline(now)))
 
-    async def _change_one(self, statement: str, values: Values) -> Literal[True] | Refused:
+    async def _change_one(self, statement: str, values: Values) -> Outcome:
         for is_moved, *state in await self._database.change(statement, *values):
             return True if is_moved else queries.refused([state])
         return Refused(None)
@@ -237,20 +220,20 @@ class PostgresSessions(queries.SessionQueries):
         values = (*identity_values(user.identity), *event_values(event), None, None, return_hash)
         return bool(await self._confirmations.run(_Change(key, now, values)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Outcome:
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
+    async def withdraw_session(self, key: SessionKey, now: int) -> Outcome:
         outcome = await self._withdrawals.run(_Change(key, now, ()))
         if not outcome:
             # A session that is not there was only read; all others were locked, and so waited for the standbys already.
             await self._database.await_replication()
         return outcome
 
-    async def _withdraw(self, items: list[_Change]) -> list[Literal[True] | Refused]:
+    async def _withdraw(self, items: list[_Change]) -> list[Outcome]:
         values = self._change_values(items)
 
-        async def withdraw(connection: asyncpg.Connection) -> list[Literal[True] | Refused]:
+        async def withdraw(connection: asyncpg.Connection) -> list[Outcome]:
             found = await connection.fetch(statements.WITHDRAW_SESSIONS, set(values[0]), *values)
             outcomes = _outcomes(items, found)
             if any(outcomes):
@@ -273,11 +256,8 @@ class PostgresSessions(queries.SessionQueries):
         # Of several callers for one session, the first one consumes it.
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
-        used: dict[tuple[Any, ...], ConsumedSession] = {}
-        for day, token_hash, *consumed in await self._database.fetch(
-            statements.CONSUME_SESSIONS, set(values[0]), *values
-        ):
-            used[day, token_hash] = consumed_from(consumed)
+        found = await self._database.fetch(statements.CONSUME_SESSIONS, set(values[0]), *values)
+        used: dict[Any, ConsumedSession] = {(row[0], row[1]): consumed_from(row[2:]) for row in found}
         return [used.pop(key, None) for key, _ in items]
 
     async def report_session(
@@ -331,7 +311,8 @@ class PostgresSessions(queries.SessionQueries):
             (set(values[0]), *values),
             lambda session: asked[session.key].event_of(session),
         )
-        return _are_in(expired, list(asked))
+        found = {(row[0], row[1]) for row in expired}
+        return [key in found for key in asked]
 
     async def _expire(
         self, statement: str, values: Values, event_of: Callable[[ExpiredSession], Event]
@@ -349,28 +330,14 @@ class PostgresSessions(queries.SessionQueries):
 
         return await self._database.transact(expire)
 
-    async def list_sign_ins(
-        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
+    async def _read_page(
+        self, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
     ) -> list[Session]:
-        ids = [project_id] if project_id is not None else []
-        if project_id is None:
-            values = (messenger_id, day_number(since), PROJECTS_OF_USER)
-            ids = [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
-        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
-
-    async def list_sessions(
-        self,
-        project_ids: Sequence[str],
-        status: SignInStatus | None,
-        before: PageCursor | None,
-        limit: int,
-        now: int,
-        *,
-        since: int = 0,
-        messenger_id: str | None = None,
-    ) -> list[Session]:
-        walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await listing.read_page(self._database, project_ids, walks, messenger_id, limit, now)
+
+    async def _projects_of_user(self, messenger_id: str, since: int) -> list[str]:
+        values = (messenger_id, day_number(since), PROJECTS_OF_USER)
+        return [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
 
     async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
@@ -396,15 +363,9 @@ class PostgresSessions(queries.SessionQueries):
         return await self._partitions.drop(before_day, limit)
 
 
-def _outcomes(items: list[_Change], rows: list[asyncpg.Record]) -> list[Literal[True] | Refused]:
+def _outcomes(items: list[_Change], rows: list[asyncpg.Record]) -> list[Outcome]:
     """Return the outcome of each change, from the rows of a statement that ends with `_OUTCOME`."""
-    done: dict[tuple[int, bytes], Literal[True] | Refused] = {}
+    done: dict[tuple[int, bytes], Outcome] = {}
     for day, token_hash, is_moved, *state in rows:
         done[day, token_hash] = True if is_moved else queries.refused([state])
     return [done.get(each.key, Refused(None)) for each in items]
-
-
-def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:
-    """Return for each key whether a row begins with it."""
-    found = {(row[0], row[1]) for row in rows}
-    return [key in found for key in keys]

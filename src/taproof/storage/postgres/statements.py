@@ -67,10 +67,7 @@ _FOUND: Final = """CROSS JOIN LATERAL (
   WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1
 ) AS s JOIN projects p ON p.id = s.project_id"""
 POLL_SESSIONS: Final = f"""
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
-  s.hint, s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
-  CASE s.status WHEN 'confirmed' THEN p.encrypted_next_webhook_secret END,
-  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END
+SELECT s.day, s.token_hash, {queries.POLL_COLUMNS}
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
 {_FOUND}"""
 READ_SESSIONS: Final = f"""
@@ -101,7 +98,7 @@ SELECT EXISTS (SELECT FROM moved), h.* FROM held h"""
 
 _IS_HELD: Final = "EXISTS (SELECT FROM held)"
 AWAIT_RETURN: Final = _change_held("$8", "$9", queries.await_return("$7::BYTEA", _IS_HELD))
-RENEW_RETURN: Final = _change_held("$2", "$3", queries.renew_return(_IS_HELD))
+RENEW_RETURN: Final = _change_held("$3", "$4", queries.renew_return(_IS_HELD))
 CANCEL_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
@@ -143,9 +140,7 @@ WITH asked AS (
   UPDATE sessions s SET status = 'used', used_at = l.used_at, secrets_version = p.secrets_version
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
-  RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
-    s.confirmed_at, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at,
-    s.used_at, s.id, s.encrypted_phone
+  RETURNING s.day, s.token_hash, {queries.CONSUMED_COLUMNS}
 ), {_counted("used")}
 SELECT * FROM moved"""
 # `used_at` does not change: it is the time at which an application received the proof.

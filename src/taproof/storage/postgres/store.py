@@ -4,7 +4,7 @@ from typing import Final, Self
 
 from taproof.core.clock import Clock
 from taproof.storage.postgres.bots import PostgresBots
-from taproof.storage.postgres.connection import migrate_database
+from taproof.storage.postgres.connection import Pooling, find_pooler, migrate_database
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
@@ -13,24 +13,10 @@ from taproof.storage.postgres.mini_apps import PostgresMiniApps
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pooler import Pooling, find_pooler
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.prompts import PostgresPrompts
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.protocol import DatabaseFacts, Storage
-from taproof.storage.queries.audit import AuditQueries
-from taproof.storage.queries.counts import CountQueries
-from taproof.storage.queries.credentials import CredentialQueries
-from taproof.storage.queries.developers import DeveloperQueries
-from taproof.storage.queries.leases import LeaseQueries
-from taproof.storage.queries.members import MemberQueries
-from taproof.storage.queries.metadata import MetadataQueries
-from taproof.storage.queries.oidc.clients import OidcClientQueries
-from taproof.storage.queries.oidc.grants import GrantQueries
-from taproof.storage.queries.oidc.logouts import LogoutQueries
-from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
-from taproof.storage.queries.plans import PlanQueries
-from taproof.storage.queries.users import UserQueries
 
 _DESCRIBE: Final = """
 SELECT current_setting('server_version'), (SELECT MAX(version) FROM schema_migrations),
@@ -40,38 +26,24 @@ SELECT current_setting('server_version'), (SELECT MAX(version) FROM schema_migra
 class PostgresStorage(Storage):
     """A store in one PostgreSQL database, composed of its parts. See `storage.protocol` for each part's contract."""
 
+    sessions: PostgresSessions
+
     def __init__(self, database: PostgresDatabase, clock: Clock | None, *, pooling: Pooling) -> None:
         """Use `open`."""
+        super().__init__(database)
         self.database = database
         partitions = Partitions(database)
         announcer = Announcer(database)
-        prompts = PostgresPrompts(database, announcer)
-        sessions = PostgresSessions(database, partitions, announcer, clock, hears=pooling != "transaction")
-        bots = PostgresBots(database)
-        deliveries = PostgresDeliveries(database)
-        self._batching = (prompts, sessions, bots, deliveries)
-        self.sessions = sessions
+        self.sessions = PostgresSessions(database, partitions, announcer, clock, hears=pooling != "transaction")
         self.mini_apps = PostgresMiniApps(database, partitions, clock)
+        self.prompts = PostgresPrompts(database, announcer)
+        self.deliveries = PostgresDeliveries(database)
         self.projects = PostgresProjects(database)
-        self.oidc_clients = OidcClientQueries(database)
-        self.bots = bots
-        self.users = UserQueries(database)
-        self.prompts = prompts
-        self.deliveries = deliveries
-        self.developers = DeveloperQueries(database)
-        self.credentials = CredentialQueries(database)
-        self.members = MemberQueries(database)
-        self.audit = AuditQueries(database)
-        self.plans = PlanQueries(database)
-        self.counts = CountQueries(database)
+        self.bots = bots = PostgresBots(database)
         self.erasure = PostgresErasure(database)
         self.authorizations = PostgresAuthorizations(database)
-        self.grants = GrantQueries(database)
-        self.logouts = LogoutQueries(database)
-        self.signing_keys = SigningKeyQueries(database)
         self.encrypted_values = PostgresEncryptedValues(database, partitions)
-        self.leases = LeaseQueries(database)
-        self.metadata = MetadataQueries(database)
+        self._batching = (self.prompts, self.sessions, bots, self.deliveries)
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:

@@ -8,7 +8,7 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
 from taproof.storage.rows import access_ended, entry_values
 
-_LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
+LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
 _LOCK_USER: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
 NO_SORT: Final = "SET LOCAL enable_sort = off"
 """Makes the planner read rows in the order of an index, and only as many as needed. With statistics
@@ -64,7 +64,7 @@ class PostgresTransaction:
         return await self.fetch(f"{statement} {mode}", *values)
 
     async def lock_developers(self) -> None:
-        await self._connection.execute(_LOCK_DEVELOPERS)
+        await self._connection.execute(LOCK_DEVELOPERS)
 
     async def add(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         try:

@@ -210,8 +210,7 @@ class CredentialQueries(Queries):
         """Store a console session under the SHA-256 of its cookie.
 
         Return False if the access token used to sign in has ended or, without one, the developer now has another
-        messenger account. The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT`
-        remain.
+        messenger account. At most `CONSOLE_SESSIONS_KEPT` sessions remain; those least recently seen end.
         """
         values = console_session_values(session, token_hash)
 
@@ -276,10 +275,7 @@ class CredentialQueries(Queries):
         return await self._database.in_transaction(delete)
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
-        """Erase console sessions last seen at or before `idle_since`, and invitations that have expired at `now`.
-
-        These are invitations of both kinds. At most `limit` of each are erased.
-        """
+        """Erase at most `limit` console sessions not seen since `idle_since`, and of each kind expired invitations."""
         ended = await self._database.purge(PURGE_CONSOLE_SESSIONS, idle_since, limit)
         ended += await self._database.purge(PURGE_INVITATIONS, now, limit)
         return ended + await self._database.purge(PURGE_MEMBER_INVITATIONS, now, limit)

@@ -15,10 +15,7 @@ Model = TypeVar("Model")
 class Purge(NamedTuple):
     """The statements that erase old rows of a table in bounded steps.
 
-    Args:
-        table: the name of the table.
-        key: the columns of its primary key, separated by commas.
-        is_old: the condition for erasing a row, with a time, a day or a deleted project as `$1`.
+    `key` has the columns of the primary key, and `is_old` a condition with a time, day or deleted project as `$1`.
     """
 
     table: str
@@ -45,13 +42,7 @@ class Purge(NamedTuple):
 
 
 class PointRead(NamedTuple, Generic[Model]):
-    """A read of one row by a unique key, for `Database.find`. See `point_read`.
-
-    Args:
-        one: the statement with one key.
-        many: the statement with an array of keys. Its first column is the key.
-        model: converts the other columns.
-    """
+    """A read of one row by a unique key: by one key, or by an array of keys, where the key is the first column."""
 
     one: str
     many: str
@@ -95,10 +86,7 @@ class Database(Protocol):
         """
 
     async def in_lookup(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
-        """Run `work`, which only reads, on one snapshot of the database, and return its result.
-
-        It does not block the event loop, however much it reads. For `work`, see `in_transaction`.
-        """
+        """Run `work`, which only reads, on one snapshot without blocking the event loop. See `in_transaction`."""
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
         """Erase at most `limit` old rows; return their number."""

@@ -104,12 +104,10 @@ UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL 
 RETURNING id"""
 SHUT_OUT_DEVELOPER: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL, is_owner = 0 WHERE id = $1"""
-DELETE_INVITATIONS_OF_SIGN_IN: Final = """
-DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
-  AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2))) RETURNING id"""
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 _OF_SIGN_IN: Final = """inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
   AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2)))"""
+DELETE_INVITATIONS_OF_SIGN_IN: Final = f"DELETE FROM invitations WHERE {_OF_SIGN_IN} RETURNING id"
 DELETE_MEMBER_INVITATIONS_OF_SIGN_IN: Final = f"""
 DELETE FROM member_invitations WHERE {_OF_SIGN_IN} RETURNING project_id, id"""
 FIND_MEMBERS_OF_SIGN_IN: Final = f"""
@@ -215,14 +213,12 @@ class DeveloperQueries(Queries):
         """Accept an invitation: store `developer`, or link its messenger account to the existing developer.
 
         Exactly one of several concurrent callers gets "accepted". This also deletes all other invitations for that
-        developer or that address, and those for the first developer. So no older link can link another account later.
-        With any other outcome, nothing is changed, and the invitation can be tried again. "not_first": the invitation
-        is for the first developer, but a developer exists. "email_taken" and "identity_taken": another developer has
-        that address or that messenger account. Linking another account to a developer ends that developer's console
-        sessions.
+        developer or address, and those for the first developer, so that no older link can link another account. With
+        any other outcome nothing changes, and the invitation can be tried again. "not_first": it is for the first
+        developer, but a developer exists. "email_taken", "identity_taken": another developer has that address or
+        messenger account. Linking another account to a developer ends their console sessions.
 
-        For an invitation with a `developer_id`, `developer` is the existing developer with the messenger account to
-        link. `sign_in` is the sign-in that confirmed this account.
+        `sign_in` is the sign-in that confirmed the account.
         """
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
@@ -268,8 +264,7 @@ class DeveloperQueries(Queries):
 
         Developers who accepted one of these invitations can no longer sign in, and the credentials that they created
         end too. A project that loses its last owner gets this developer as its owner. A messenger account that the
-        sign-in linked is unlinked. No such credential can be created meanwhile,
-        so none remains. Repeating the call is safe.
+        sign-in linked is unlinked. No such credential can be created meanwhile. Repeating the call is safe.
         """
         values = (developer_id, sign_in)
 

@@ -33,10 +33,7 @@ class EncryptedRow(NamedTuple):
 
 
 class EncryptedPage(NamedTuple):
-    """A page of encrypted values in the order of their keys.
-
-    `after` is the start of the next page, None after the last page. A page may be empty without being the last.
-    """
+    """A page of encrypted values by key, and the start of the next page. A page may be empty without being the last."""
 
     rows: list[EncryptedRow]
     after: RowKey | None
@@ -53,8 +50,7 @@ class Replacement(NamedTuple):
 class EncryptedColumn(NamedTuple):
     """A column with encrypted values.
 
-    `key` is the primary key of the table, and `before_all` sorts before every such key. `name` is the column for the
-    `name` of an `EncryptedRow`.
+    `before_all` sorts before every key. `name` is the column for the `name` of an `EncryptedRow`.
     """
 
     table: str

@@ -63,8 +63,8 @@ _CONFIRMED: Final[tuple[SignInStatus, ...]] = ("confirmed", "used")
 class Walk(NamedTuple):
     """A walk over sessions of one stored status, from below a position down to a time, within a range of expiry.
 
-    `expires_after` is exclusive, `expires_until` inclusive. The fields are values of `LIST_SESSIONS`, in that order;
-    the first four are also values of `LIST_SESSIONS_OF_USER`.
+    `expires_after` is exclusive, `expires_until` inclusive. The fields are values of `LIST_SESSIONS`; the first four
+    are also values of `LIST_SESSIONS_OF_USER`.
     """
 
     status: SignInStatus
@@ -83,15 +83,7 @@ class Walk(NamedTuple):
 def session_walks(
     status: SignInStatus | None, start: PageCursor, since: int, now: int, messenger_id: str | None
 ) -> list[Walk]:
-    """Return the walks over stored sessions that a reader sees as `status` at `now`; with None, in any status.
-
-    Args:
-        status: the requested status.
-        start: the beginning of the page.
-        since: the earliest time of creation on the page, in ms.
-        now: the current time in ms.
-        messenger_id: the account that confirmed the sessions, or None for all sessions.
-    """
+    """Return the walks over stored sessions that a reader sees as `status` at `now`, from `start` down to `since`."""
     if messenger_id is not None:
         return [Walk(each, *start, since) for each in _CONFIRMED if status in {None, each}]
     if status is None:

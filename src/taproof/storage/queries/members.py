@@ -202,12 +202,19 @@ class MemberQueries(Queries):
         return await self._database.in_transaction(delete)
 
     async def accept_member_invitation(
-        self, code_hash: bytes, developer_id: str, now: int, *, entry: AuditEntry | None = None
+        self,
+        code_hash: bytes,
+        developer_id: str,
+        now: int,
+        *,
+        member_limit: int = MEMBER_LIMIT,
+        membership_limit: int = MEMBERSHIP_LIMIT,
+        entry: AuditEntry | None = None,
     ) -> JoinOutcome:
         """Make a developer a member, and end the invitation. Exactly one of several callers gets "joined".
 
         With any other outcome, nothing is changed, and the invitation can be tried again. "full": the project has
-        `MEMBER_LIMIT` members. "too_many": the developer is a member of `MEMBERSHIP_LIMIT` projects.
+        `member_limit` members. "too_many": the developer is a member of `membership_limit` projects.
         """
 
         async def accept(transaction: Transaction) -> JoinOutcome:
@@ -226,10 +233,10 @@ class MemberQueries(Queries):
                 return "gone"
             if developer_id in roles:
                 return "already_member"
-            if len(roles) >= MEMBER_LIMIT:
+            if len(roles) >= member_limit:
                 return "full"
             ((memberships,),) = await transaction.fetch(COUNT_PROJECTS, developer_id)
-            if memberships >= MEMBERSHIP_LIMIT:
+            if memberships >= membership_limit:
                 return "too_many"
             await transaction.fetch(DELETE_MEMBER_INVITATION, invitation.project_id, invitation.id)
             member = (invitation.project_id, developer_id)

@@ -1,8 +1,9 @@
-"""Why a project or user admits no session of a Mini App: the condition, which both databases share."""
+"""Sessions of Mini Apps: the interface of `store.mini_apps`, and the conditions that both databases share."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
+from taproof.core.deliveries import Event
 from taproof.core.errors import (
     BotBroken,
     InitDataExpired,
@@ -15,7 +16,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identity import MessengerIdentity
-from taproof.core.sessions import NewSession
+from taproof.core.sessions import ConsumedSession, NewSession
 from taproof.storage.rows import Values
 
 ADMISSION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
@@ -36,6 +37,25 @@ MINI_APP_REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
     "used": InitDataUsed,
 }
 INSERT_ONCE: Final = "ON CONFLICT (token_hash, day) DO NOTHING"
+
+
+class MiniAppStorage(Protocol):
+    """Sessions of Mini Apps, which are created, opened, confirmed and used in one step."""
+
+    async def create_used_session(
+        self, session: NewSession, identity: MessengerIdentity, now: int, event: Event, *, public: bool
+    ) -> ConsumedSession:
+        """Store a session that `identity` has opened, confirmed and used at `now`, and count each of these changes.
+
+        `event` is recorded if the project has a webhook.
+
+        Raises:
+            InitDataUsed: the store already has a session with this key.
+            InitDataExpired: `session` has expired.
+            InitDataInvalid, BotBroken: its bot is not the project's, or does not work.
+            ProjectNotFound, ProjectPaused, SignInBlocked: the project or the user admits no session.
+            PublicAccessDisabled: the project has no public access, which a call with `public` needs.
+        """
 
 
 def opened_values(session: NewSession, identity: MessengerIdentity, now: int) -> Values:

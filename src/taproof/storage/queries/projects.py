@@ -41,16 +41,11 @@ from taproof.storage.queries.rights import (
 )
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.queries.users import ERASE_BLOCKS
-from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
+from taproof.storage.rows import Values, change_values, project_from, project_values, sign_in_project_from
 
 _SETTINGS: Final = (
     *PROJECT_FLAGS,
-    "allowed_origins",
-    "webhook_events",
-    "return_urls",
-    "same_device",
-    "texts",
-    "logo_url",
+    *("allowed_origins", "webhook_events", "return_urls", "same_device", "texts", "logo_url"),
 )
 _COLUMNS: Final = (
     *("id", "developer_id", "name", "secret_key_hash", "secret_key_preview", "encrypted_webhook_secret", "webhook_url"),
@@ -283,12 +278,8 @@ class ProjectQueries(Queries):
         entry: AuditEntry | None = None,
     ) -> bool:
         """Replace both secrets, and end a rotation in progress. Return False if this developer has no such project."""
-        member = (developer_id, project_id)
         values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, project_id)
-        changed = await change_as_member(
-            self._database, member, "secrets", REPLACE_PROJECT_SECRETS, *values, entry=entry
-        )
-        return bool(changed)
+        return await self._change_secrets(developer_id, REPLACE_PROJECT_SECRETS, project_id, values, entry)
 
     async def rotate_webhook_secret(
         self,
@@ -304,19 +295,21 @@ class ProjectQueries(Queries):
 
         Return False if this developer has no such project, or if another rotation is in progress at `now`.
         """
-        member, values = (developer_id, project_id), (encrypted_next_secret, next_at, project_id, now)
-        changed = await change_as_member(self._database, member, "secrets", ROTATE_WEBHOOK_SECRET, *values, entry=entry)
-        return bool(changed)
+        values = (encrypted_next_secret, next_at, project_id, now)
+        return await self._change_secrets(developer_id, ROTATE_WEBHOOK_SECRET, project_id, values, entry)
 
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         """Make the next webhook secret the current one; False if no rotation is in progress at `now`."""
-        member, values = (developer_id, project_id), (project_id, now)
-        changed = await change_as_member(
-            self._database, member, "secrets", PROMOTE_WEBHOOK_SECRET, *values, entry=entry
-        )
-        return bool(changed)
+        values = (project_id, now)
+        return await self._change_secrets(developer_id, PROMOTE_WEBHOOK_SECRET, project_id, values, entry)
+
+    async def _change_secrets(
+        self, developer_id: str, statement: str, project_id: str, values: Values, entry: AuditEntry | None
+    ) -> bool:
+        member = (developer_id, project_id)
+        return bool(await change_as_member(self._database, member, "secrets", statement, *values, entry=entry))
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         """Delete a project. From then on, no method finds its data, but `read_used` still counts its users.

@@ -76,7 +76,7 @@ class PromptQueries(Queries):
     async def record_prompt(self, prompt: ShownPrompt) -> Hint | None:
         """Record which message shows a session, instead of an earlier one; return the session's hint.
 
-        If the application has cancelled the session, the message must be edited. Return None and record nothing if the
+        If the application has cancelled the session, the message must be edited. Record nothing and return None if the
         session does not belong to this account.
         """
         key, *shown = prompt

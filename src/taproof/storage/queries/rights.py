@@ -58,7 +58,7 @@ async def require_sign_in(
     A report of this sign-in waits until the change commits, and then sees its results.
 
     Raises:
-        AccessDenied: the sign-in was reported or no longer exists, or its account is no longer linked to the developer.
+        AccessDenied: it was reported or no longer exists, or its account is no longer linked to the developer.
     """
     if sign_in is None:
         return
@@ -69,14 +69,10 @@ async def require_sign_in(
 
 
 async def require_role(transaction: Transaction, developer_id: str, project_id: str, action: ProjectAction) -> bool:
-    """Check a developer's role in a project, and keep it unchanged until the transaction ends.
+    """Check a developer's role in a project until the transaction ends; return whether they are a member.
 
-    A change or removal of this member waits until the transaction ends. If it came first, this sees its result. The
-    lock is exclusive: PostgreSQL lets shared locks overtake a waiting removal, so a member who makes one change after
-    another could prevent it.
-
-    Returns:
-        Whether the developer is a member.
+    A change or removal of this member waits. The lock is exclusive: PostgreSQL lets shared locks overtake a waiting
+    removal, so a member who makes one change after another could prevent it.
 
     Raises:
         InsufficientRole: the member's role does not permit the action.
@@ -108,12 +104,9 @@ async def change_as_member(
     *values: Any,
     entry: AuditEntry | None,
 ) -> list[Any]:
-    """Return the rows that a statement changed for a member, given as the ids of the developer and the project.
+    """Return the rows that a statement changed for a member, the ids of a developer and a project. See `require_role`.
 
     If there are any, add `entry` to the audit log. A developer who is no member changes nothing.
-
-    Raises:
-        InsufficientRole: the member's role does not permit the action.
     """
 
     async def change(transaction: Transaction) -> list[Any]:

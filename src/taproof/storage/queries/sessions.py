@@ -1,7 +1,7 @@
 """Sessions and their changes of state."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from taproof.core.clock import Clock
 from taproof.core.errors import (
@@ -13,9 +13,8 @@ from taproof.core.errors import (
 )
 from taproof.core.identity import MessengerIdentity
 from taproof.core.session_state import next_expiry
-from taproof.core.sessions import ConsumedSession, FoundState, Refused, ReturningUser, ReturnPolicy, SessionKey
-from taproof.storage.queries.database import Database, Queries
-from taproof.storage.rows import Row, Values, consumed_from, identity_values, returning_user_from
+from taproof.core.sessions import FoundState, Refused, ReturnPolicy
+from taproof.storage.rows import Row, Values, identity_values
 
 CREATION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
   WHEN p.public_access = 0 AND {public} = 1 THEN 'no_public_access'
@@ -38,17 +37,16 @@ FROM projects p WHERE p.id = $12 AND {CREATION_REFUSAL.format(public="$13", url=
 RETURNING return_required, return_url IS NOT NULL"""
 EXPLAIN_CREATION: Final = f"""
 SELECT {CREATION_REFUSAL.format(public="$1", url="$2", challenge="$3")} FROM projects p WHERE p.id = $4"""
-POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
-  s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
+POLL_COLUMNS: Final = """s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
+  s.hint, s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
   CASE s.status WHEN 'confirmed' THEN p.encrypted_next_webhook_secret END,
-  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END
-FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
+  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END"""
+OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
+POLL_SESSION: Final = f"SELECT {POLL_COLUMNS} {OF_SESSIONS} WHERE s.day = $1 AND s.token_hash = $2"
 SESSION_COLUMNS: Final = """
   s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at, s.opener_id,
   s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username, s.encrypted_phone,
   s.reported_at, s.withdrawn"""
-OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
 PROMPT_COLUMNS: Final = """
   s.bot_id, s.context, s.match_code, s.match_choices, CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END,
   p.phone_required, s.return_url, s.return_required, p.texts,
@@ -110,8 +108,8 @@ def renew_return(exists: str) -> str:
     """Return the statement that replaces a return code; `exists` is the condition that the session's project exists."""
     return f"""
 UPDATE sessions SET return_hash = $1
-WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
-  AND COALESCE(opener_id, '') = $4 AND expires_at > $5 AND {exists}
+WHERE COALESCE(opener_id, '') = $2 AND day = $3 AND token_hash = $4 AND status || '' = 'pending'
+  AND confirmed_at IS NOT NULL AND expires_at > $5 AND {exists}
 RETURNING id"""
 
 
@@ -124,7 +122,7 @@ SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FRO
 WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
 RETURN_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
-WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
+WHERE return_hash = $2 AND day = $3 AND token_hash = $4 AND status = 'pending' AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id, 0"""
 OF_RETURN: Final = (
@@ -138,7 +136,7 @@ FORGET_RETURN_IF_PENDING: Final = "return_url = NULL, " + ", ".join(
 )
 CANCEL_SESSION: Final = f"""
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL, {FORGET_RETURN}
-WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
+WHERE opener_id = $2 AND day = $3 AND token_hash = $4 AND status = 'pending' AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
 WITHDRAW_SESSION: Final = f"""
@@ -155,12 +153,12 @@ RETURNING project_id, messenger_id, messenger_name, messenger_username, confirme
   (SELECT p.encrypted_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.encrypted_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id), used_at, id, encrypted_phone"""
-# Uses `used_at`, which only a used session has, and no status, so that the planner can find the row only by its key.
-REREAD_SESSION: Final = """
-SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
+CONSUMED_COLUMNS: Final = """s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
   p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
-  s.encrypted_phone
-FROM sessions s JOIN projects p ON p.id = s.project_id
+  s.encrypted_phone"""
+# Uses `used_at`, which only a used session has, and no status, so that the planner can find the row only by its key.
+REREAD_SESSION: Final = f"""
+SELECT {CONSUMED_COLUMNS} {OF_SESSIONS}
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
 # Every assignment sees the old row. `used_at` does not change: it is the time at which an application received the
@@ -183,19 +181,22 @@ UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'e
 WHERE project_id = $3 AND state IN ('due', 'delivered', 'failed', 'ended') AND type = 'auth.confirmed'
   AND created_at = $4 AND session_id = $5 RETURNING id"""
 ANY_OVERDUE_SESSION: Final = "SELECT 1 FROM sessions WHERE status = 'pending' AND expires_at <= $1 LIMIT 1"
-EXPIRE_SESSIONS: Final = f"""
-UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
+_EXPIRE: Final = f"UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}"
+_EXPIRED: Final = "RETURNING day, token_hash, id, project_id, created_at, expires_at"
+EXPIRE_SESSIONS: Final = f"""{_EXPIRE}
 WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
-RETURNING day, token_hash, id, project_id, created_at, expires_at"""
-EXPIRE_SESSION: Final = f"""
-UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
-WHERE day = $1 AND token_hash = $2 AND status = 'pending' AND expires_at <= $3
-RETURNING day, token_hash, id, project_id, created_at, expires_at"""
+{_EXPIRED}"""
+EXPIRE_SESSION: Final = f"""{_EXPIRE}
+WHERE day = $1 AND token_hash = $2 AND status = 'pending' AND expires_at <= $3 {_EXPIRED}"""
 # Read once for each batch of expired sessions, so that a sweep costs the same however many projects there are.
 TELL_EXPIRED: Final = """
 SELECT id FROM projects
 WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_events LIKE '%auth.expired%'"""
+
+
+Outcome = Literal[True] | Refused
+"""The outcome of a change that is refused in other states than the one it expects."""
 
 
 def return_policy(required: int, has_url: int) -> ReturnPolicy:
@@ -208,42 +209,11 @@ def refused(rows: Sequence[Row]) -> Refused:
     return Refused(FoundState(*rows[0]) if rows else None)
 
 
+def awaiting_values(identity: MessengerIdentity, now: int, return_hash: bytes, phone: bytes | None) -> Values:
+    """Return the values of `AWAIT_RETURN`, without the key and the deadline."""
+    return (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, phone)
+
+
 def write_time(clock: Clock | None, now: int) -> int:
     """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
     return now if clock is None else max(now, clock())
-
-
-class SessionQueries(Queries):
-    """See `storage.protocol.SessionStorage`.
-
-    Args:
-        database: reads and writes.
-        clock: read again when a decision is written, which may be seconds later while another process holds a lock.
-            Without it, the `now` of the decision counts.
-    """
-
-    def __init__(self, database: Database, clock: Clock | None) -> None:
-        super().__init__(database)
-        self._clock = clock
-
-    def _deadline(self, now: int) -> int:
-        return write_time(self._clock, now)
-
-    def _await_return_values(
-        self,
-        key: SessionKey,
-        identity: MessengerIdentity,
-        now: int,
-        return_hash: bytes,
-        encrypted_phone: bytes | None,
-    ) -> Values:
-        confirmed = (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, encrypted_phone)
-        return (*confirmed, *key, self._deadline(now))
-
-    async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
-        found = await self._database.read(READ_RETURNING_USER, *key, return_hash)
-        return returning_user_from(found[0]) if found else None
-
-    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
-        found = await self._database.read(REREAD_SESSION, *key, since)
-        return consumed_from(found[0]) if found else None

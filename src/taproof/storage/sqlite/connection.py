@@ -56,8 +56,7 @@ def migrate_database(path: Path, now: int) -> tuple[int, int]:
 def _use_write_ahead_log(connection: apsw.Connection) -> None:
     """Switch the file to the write-ahead log, which the file keeps.
 
-    While another process is switching it, SQLite reports "busy" at once and ignores the busy timeout, because waiting
-    could deadlock. So this waits and repeats it.
+    While another process is switching it, SQLite reports "busy" at once, whatever the busy timeout. So repeat it.
     """
     deadline = time.monotonic() + _LOCK_SECONDS
     while True:

@@ -1,8 +1,4 @@
-"""The three connections of a SQLite store.
-
-One reads on the event loop, and one belongs to the group commit. The third runs lookups that can take milliseconds, in
-a thread.
-"""
+"""The three connections of a SQLite store: for reads on the event loop, for the group commit, and for long lookups."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -14,13 +10,57 @@ import apsw
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.queries.database import Model, PointRead, Purge
+from taproof.storage.queries.deliveries import END_DELIVERIES
+from taproof.storage.queries.rights import ADD_AUDIT_ENTRY
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.sqlite.group_commit import GroupCommit
-from taproof.storage.sqlite.transaction import SqliteTransaction, finish
+from taproof.storage.rows import access_ended, entry_values
+from taproof.storage.sqlite.group_commit import GroupCommit, rows
 
 Found = TypeVar("Found")
 Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 """Runs a statement with its values and returns the rows."""
+
+
+class SqliteTransaction:
+    """Implements `storage.queries.transaction.Transaction`. None of its methods waits."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def fetch(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return rows(self._connection, statement, values)
+
+    add = fetch
+
+    async def lock(self, statement: str, *values: Any, mode: str = "FOR UPDATE") -> list[tuple[Any, ...]]:  # noqa: ARG002
+        return rows(self._connection, statement, values)
+
+    async def lock_developers(self) -> None:
+        """Do nothing: no other transaction writes at the same time."""
+
+    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
+        """Do nothing, as for `lock_developers`."""
+
+    async def read_in_order(self) -> None:
+        """Do nothing: SQLite always reads in the order of an index if there is one."""
+
+    async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
+        return len(rows(self._connection, END_DELIVERIES, (now, project_id, limit)))
+
+    async def add_entry(self, entry: AuditEntry | None) -> None:
+        if entry is not None and not rows(self._connection, ADD_AUDIT_ENTRY, entry_values(entry)):
+            raise access_ended(entry)
+
+
+def finish(work: Coroutine[Any, Any, Found]) -> Found:
+    """Run a coroutine that never waits for anything outside the transaction, and return its result."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: Found = end.value
+        return result
+    work.close()
+    raise RuntimeError("A transaction must wait only for its own statements.")
 
 
 class SqliteDatabase:
@@ -43,10 +83,9 @@ class SqliteDatabase:
             raise StoreUnavailable from error
 
     async def in_snapshot(self, look: Callable[[Read], Found]) -> Found:
-        """Run `look` on one snapshot of the database, in a thread, and return its result.
+        """Run `look` on one snapshot in a thread, which costs several hundred microseconds, and return its result.
 
-        Use it for reads whose cost grows with a developer's data, so that they do not block the event loop. A thread
-        costs several hundred microseconds.
+        Reads whose cost grows with a developer's data do not block the event loop this way.
         """
 
         def read(statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from taproof.storage.sqlite.group_commit import rows
 
 
 class SqliteDeliveries(queries.DeliveryQueries):
-    """See `storage.protocol.DeliveryStorage`."""
+    """See `storage.queries.deliveries.DeliveryQueries`."""
 
     _database: SqliteDatabase
 
@@ -99,10 +99,7 @@ class SqliteDeliveries(queries.DeliveryQueries):
 
 
 def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[DeliveryRecord]:
-    """Yield the events of a project in one state and of one type, newest first.
-
-    The batches grow, so that few more rows are read than are needed.
-    """
+    """Yield a project's events in one state and of one type, newest first, in growing batches."""
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
         found = read(queries.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
         for row in found:

@@ -21,12 +21,12 @@ GROUP_LIMIT: Final = 256
 loop."""
 _BUSY: Final = 4
 _FULL: Final = 64
-_RECENT: Final = 0.01
-_GATHER: Final = 0.001
-"""Seconds for which a group waits for more writes under load. It waits if the previous group ended within `_RECENT` and
+RECENT: Final = 0.01
+GATHER: Final = 0.001
+"""Seconds for which a group waits for more writes under load. It waits if the previous group ended within `RECENT` and
 had `_BUSY` or more writes, and if fewer than `_FULL` are waiting. A commit costs as much CPU time as several writes, so
 small groups would slow down everything else. Single writes never wait."""
-_LOCK_PATIENCE: Final = 5.0
+LOCK_PATIENCE: Final = 5.0
 """Seconds for which a group waits until another process (the command line, a backup) releases the write lock."""
 _LOCK_RETRY: Final = 0.005
 
@@ -46,6 +46,7 @@ class GroupCommit:
         connection: used only by this object.
         begun: called when a transaction begins.
         finish: called immediately before the commit, to write data for the transaction as a whole.
+        lock_patience, recent, gather: see the constants.
     """
 
     def __init__(
@@ -53,8 +54,15 @@ class GroupCommit:
         connection: apsw.Connection,
         begun: Callable[[], None],
         finish: Callable[[apsw.Connection], None],
+        *,
+        lock_patience: float = LOCK_PATIENCE,
+        recent: float = RECENT,
+        gather: float = GATHER,
     ) -> None:
-        self._connection = connection
+        self.connection = connection
+        self._lock_patience = lock_patience
+        self._recent_seconds = recent
+        self._gather_seconds = gather
         self._begun = begun
         self._finish = finish
         self._batcher = Batcher[Write, Any](self._commit, limit=GROUP_LIMIT, gather=self._gather)
@@ -77,25 +85,25 @@ class GroupCommit:
         """Finish the waiting writes, then close the connection."""
         await self._batcher.close()
         self._disk.shutdown()
-        self._connection.close()
+        self.connection.close()
 
     async def _gather(self, waiting: int) -> None:
         since = asyncio.get_running_loop().time() - self._ended_at
-        if self._last_size >= _BUSY and since < _RECENT and waiting < _FULL:
-            await asyncio.sleep(_GATHER)
+        if self._last_size >= _BUSY and since < self._recent_seconds and waiting < _FULL:
+            await asyncio.sleep(self._gather_seconds)
 
     async def _commit(self, group: list[Write]) -> list[Any]:
         """Run a group in one transaction and return the results. On failure, roll everything back."""
         try:
             await self._begin()
             self._begun()
-            results = [write(self._connection) for write in group]
-            self._finish(self._connection)
-            await asyncio.get_running_loop().run_in_executor(self._disk, self._connection.execute, "COMMIT")
+            results = [write(self.connection) for write in group]
+            self._finish(self.connection)
+            await asyncio.get_running_loop().run_in_executor(self._disk, self.connection.execute, "COMMIT")
         except Exception as error:
             with contextlib.suppress(apsw.Error):
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
             # With these errors, the write itself is wrong. With others, the database cannot be written.
             if isinstance(error, apsw.Error) and not isinstance(
                 error, (apsw.ConstraintError, apsw.SQLError, apsw.MismatchError)
@@ -106,10 +114,10 @@ class GroupCommit:
         return results
 
     async def _begin(self) -> None:
-        deadline = asyncio.get_running_loop().time() + _LOCK_PATIENCE
+        deadline = asyncio.get_running_loop().time() + self._lock_patience
         while True:
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self.connection.execute("BEGIN IMMEDIATE")
             except apsw.BusyError:
                 if asyncio.get_running_loop().time() >= deadline:
                     raise

@@ -49,10 +49,7 @@ def _newest_walks(
 
 
 def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None, now: int) -> Iterator[Session]:
-    """Yield the sessions of a walk in one project, newest first.
-
-    The batches grow, so that few more rows are read than are needed.
-    """
+    """Yield the sessions of a walk in one project, newest first, in growing batches."""
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
         if messenger_id is None:
             found = read(queries.LIST_SESSIONS, (project_id, *walk, limit))

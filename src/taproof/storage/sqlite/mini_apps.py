@@ -33,13 +33,7 @@ SELECT {ADMISSION_REFUSAL.format(public="$1", bot="$2", user="$3")} FROM project
 
 
 class SqliteMiniApps:
-    """See `storage.protocol.MiniAppStorage`.
-
-    Args:
-        database: writes.
-        counters: counts the changes of a group of writes.
-        clock: see `SessionQueries`.
-    """
+    """See `storage.queries.mini_apps.MiniAppStorage`, and `SqliteSessions` for the arguments."""
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         self._database = database

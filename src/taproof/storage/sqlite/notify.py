@@ -5,14 +5,14 @@ anything was committed (`PRAGMA data_version`, 2 µs). Only then does it read th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import apsw
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.sessions import Hint, SessionKey, known_hint
-from taproof.storage.sqlite.database import Read
+from taproof.storage.sqlite.database import Read, SqliteDatabase
 
 KEPT: Final = 10_000
 """The number of announcements kept for other processes. A process that falls further behind still finds them by
@@ -36,19 +36,26 @@ def record(connection: apsw.Connection, key: SessionKey, hint: Hint | None = Non
         connection.execute(_TRIM, (last - KEPT,))
 
 
+async def record_hints(database: SqliteDatabase, hints: Sequence[tuple[SessionKey, Hint]]) -> None:
+    """Announce new hints to the other processes."""
+
+    def write(connection: apsw.Connection) -> None:
+        for key, hint in hints:
+            record(connection, key, hint)
+
+    if hints:
+        await database.writer.run(write)
+
+
 async def watch(
     read: Read,
     wake: Callable[[SessionKey], None],
     needed: asyncio.Event,
     notice: Callable[[SessionKey, Hint], None],
 ) -> None:
-    """Call `wake` or `notice` for everything announced from now on, as `storage.protocol.SessionStorage` defines it.
+    """Call `wake` or `notice` for everything announced from now on, as `SessionStorage` defines it. Neither may raise.
 
-    Args:
-        read: runs a statement on a connection that only reads.
-        wake: called on the event loop for a decision; must not raise.
-        needed: while it is not set, nothing is read.
-        notice: the same for a new hint.
+    `read` runs a statement on a connection that only reads. While `needed` is not set, nothing is read.
     """
     version: int | None = None
     last: int | None = None

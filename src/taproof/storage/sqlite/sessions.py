@@ -5,7 +5,6 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
 
 import apsw
 
@@ -13,7 +12,6 @@ from taproof.contract.session import SignInStatus
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.identity import MessengerIdentity
-from taproof.core.page_cursor import PageCursor
 from taproof.core.sessions import (
     ConsumedSession,
     ExpiredSession,
@@ -21,20 +19,21 @@ from taproof.core.sessions import (
     NewPhone,
     NewSession,
     PolledSession,
-    Refused,
     ReturningUser,
     ReturnPolicy,
     Session,
     SessionKey,
 )
+from taproof.storage.protocol.sessions import SessionQueries
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
-from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.oidc.grants import OF_SESSION, end_grants
 from taproof.storage.queries.prompts import END_PROMPT
+from taproof.storage.queries.sessions import Outcome
 from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
@@ -43,26 +42,18 @@ from taproof.storage.rows import (
     expired_session_from,
     identity_values,
     new_session_values,
-    page_start,
     session_from,
 )
 from taproof.storage.sqlite import listing, notify
 from taproof.storage.sqlite.counts import Counters, count_user
-from taproof.storage.sqlite.database import SqliteDatabase
+from taproof.storage.sqlite.database import SqliteDatabase, SqliteTransaction, finish
 from taproof.storage.sqlite.group_commit import rows
-from taproof.storage.sqlite.transaction import SqliteTransaction, finish
 
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
-class SqliteSessions(queries.SessionQueries):
-    """See `storage.protocol.SessionStorage`.
-
-    Args:
-        database: reads and writes.
-        counters: counts the changes of a group of writes.
-        clock: see `SessionQueries`.
-    """
+class SqliteSessions(SessionQueries):
+    """See `storage.protocol.sessions.SessionQueries`. `counters` count the changes of a group of writes."""
 
     _database: SqliteDatabase
 
@@ -94,19 +85,26 @@ class SqliteSessions(queries.SessionQueries):
         found = self._database.rows(queries.READ_SESSION, (viewer, *key))
         return session_from(found[0]) if found else None
 
-    async def open_session(
-        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
-    ) -> Literal[True] | Refused:
-        def write(connection: apsw.Connection) -> Literal[True] | Refused:
-            for (project_id,) in rows(
-                connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now))
-            ):
-                self._counters.add("opened", project_id, key.day)
-                notify.record(connection, key, hint)
+    async def _decide(
+        self, statement: str, values: Values, key: SessionKey, now: int, decided: Callable[..., None] | None = None
+    ) -> Outcome:
+        """Run a guarded statement, and `decided` with the connection and the row that it changed."""
+
+        def write(connection: apsw.Connection) -> Outcome:
+            for row in rows(connection, statement, (*values, *key, self._deadline(now))):
+                if decided is not None:
+                    decided(connection, *row)
                 return True
             return queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
+
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> Outcome:
+        def opened(connection: apsw.Connection, project_id: str) -> None:
+            self._counters.add("opened", project_id, key.day)
+            notify.record(connection, key, hint)
+
+        return await self._decide(queries.OPEN_SESSION, (now, opener_id, hint), key, now, opened)
 
     async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
         def write(connection: apsw.Connection) -> bool:
@@ -119,15 +117,10 @@ class SqliteSessions(queries.SessionQueries):
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
-    ) -> Literal[True] | Refused:
-        values = (now, *identity_values(identity), None if phone is None else phone.encrypted, *key)
-
-        def write(connection: apsw.Connection) -> Literal[True] | Refused:
-            found = rows(connection, queries.CONFIRM_SESSION, (*values, self._deadline(now)))
-            self._confirmed(connection, key, found, identity, now=now, event=event, phone=phone)
-            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
-
-        return await self._database.writer.run(write)
+    ) -> Outcome:
+        values = (now, *identity_values(identity), None if phone is None else phone.encrypted)
+        confirmed = self._confirmed(key, identity, now, event, phone)
+        return await self._decide(queries.CONFIRM_SESSION, values, key, now, confirmed)
 
     async def await_return(
         self,
@@ -136,79 +129,54 @@ class SqliteSessions(queries.SessionQueries):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> Literal[True] | Refused:
-        values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
-
-        def write(connection: apsw.Connection) -> Literal[True] | Refused:
-            if not rows(connection, queries.AWAIT_RETURN, values):
-                return queries.refused(rows(connection, queries.FIND_STATE, key))
+    ) -> Outcome:
+        def awaited(connection: apsw.Connection, _session_id: str) -> None:
             notify.record(connection, key, "return")
-            return True
 
-        return await self._database.writer.run(write)
+        values = queries.awaiting_values(identity, now, return_hash, encrypted_phone)
+        return await self._decide(queries.AWAIT_RETURN, values, key, now, awaited)
 
-    async def renew_return(
-        self, key: SessionKey, opener_id: str, now: int, return_hash: bytes
-    ) -> Literal[True] | Refused:
-        values = (return_hash, *key, opener_id, self._deadline(now))
-
-        def write(connection: apsw.Connection) -> Literal[True] | Refused:
-            found = rows(connection, queries.RENEW_RETURN, values)
-            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
-
-        return await self._database.writer.run(write)
+    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> Outcome:
+        return await self._decide(queries.RENEW_RETURN, (return_hash, opener_id), key, now)
 
     async def return_session(
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.RETURN_SESSION, (now, *key, return_hash, self._deadline(now)))
-            self._confirmed(connection, key, found, user.identity, now=now, event=event, phone=None)
-            return bool(found)
-
-        return await self._database.writer.run(write)
+        confirmed = self._confirmed(key, user.identity, now, event, None)
+        return bool(await self._decide(queries.RETURN_SESSION, (now, return_hash), key, now, confirmed))
 
     def _confirmed(
-        self,
-        connection: apsw.Connection,
-        key: SessionKey,
-        found: list[tuple[Any, ...]],
-        identity: MessengerIdentity,
-        *,
-        now: int,
-        event: Event,
-        phone: NewPhone | None,
-    ) -> None:
-        """Count a session that was just confirmed, announce it, and record its event."""
-        for project_id, creator_id, session_id, has_phone in found:
-            if has_phone and phone is not None:
-                event = dataclasses.replace(event, encrypted_body=phone.event_body)
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None
+    ) -> Callable[..., None]:
+        """Return what counts a session that was just confirmed, announces it, and records its event."""
+        with_phone = event if phone is None else dataclasses.replace(event, encrypted_body=phone.event_body)
+
+        def confirmed(
+            connection: apsw.Connection, project_id: str, creator_id: str, session_id: str, has_phone: int
+        ) -> None:
             self._counters.add("confirmed", project_id, key.day)
             notify.record(connection, key)
             count_user(connection, creator_id, project_id, identity, key.day, now)
+            recorded = event_values(with_phone if has_phone else event)
+            connection.execute(delivery_queries.RECORD_EVENT, (session_id, *recorded))
+
+        return confirmed
+
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Outcome:
+        def cancelled(connection: apsw.Connection, project_id: str, session_id: str) -> None:
+            self._counters.add("cancelled", project_id, key.day)
+            notify.record(connection, key)
             connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
-        def write(connection: apsw.Connection) -> Literal[True] | Refused:
-            found = rows(connection, queries.CANCEL_SESSION, (now, *key, opener_id, self._deadline(now)))
-            for project_id, session_id in found:
-                self._counters.add("cancelled", project_id, key.day)
-                notify.record(connection, key)
-                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
-            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
+        return await self._decide(queries.CANCEL_SESSION, (now, opener_id), key, now, cancelled)
 
-        return await self._database.writer.run(write)
+    async def withdraw_session(self, key: SessionKey, now: int) -> Outcome:
+        def withdrawn(connection: apsw.Connection, project_id: str) -> None:
+            self._counters.add("cancelled", project_id, key.day)
+            notify.record(connection, key)
+            connection.execute(END_PROMPT, (now, *key))
 
-    async def withdraw_session(self, key: SessionKey, now: int) -> Literal[True] | Refused:
-        def write(connection: apsw.Connection) -> Literal[True] | Refused:
-            found = rows(connection, queries.WITHDRAW_SESSION, (now, *key, self._deadline(now)))
-            for (project_id,) in found:
-                self._counters.add("cancelled", project_id, key.day)
-                notify.record(connection, key)
-                connection.execute(END_PROMPT, (now, *key))
-            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
-
-        return await self._database.writer.run(write)
+        return await self._decide(queries.WITHDRAW_SESSION, (now,), key, now, withdrawn)
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         def write(connection: apsw.Connection) -> ConsumedSession | None:
@@ -224,10 +192,8 @@ class SqliteSessions(queries.SessionQueries):
     async def report_session(
         self, key: SessionKey, opener_id: str, now: int, events: Mapping[SignInStatus, Sequence[Event]]
     ) -> SignInStatus | None:
-        values = (now, *key, opener_id, self._deadline(now))
-
         def write(connection: apsw.Connection) -> SignInStatus | None:
-            found = rows(connection, queries.REPORT_SESSION, values)
+            found = rows(connection, queries.REPORT_SESSION, (now, *key, opener_id, self._deadline(now)))
             if not found:
                 return None
             moved_to: SignInStatus
@@ -271,30 +237,16 @@ class SqliteSessions(queries.SessionQueries):
 
         return await self._database.writer.run(write)
 
-    async def list_sessions(
-        self,
-        project_ids: Sequence[str],
-        status: SignInStatus | None,
-        before: PageCursor | None,
-        limit: int,
-        now: int,
-        *,
-        since: int = 0,
-        messenger_id: str | None = None,
+    async def _read_page(
+        self, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
     ) -> list[Session]:
-        walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await self._database.in_snapshot(
             lambda read: listing.read_page(read, project_ids, walks, messenger_id, limit, now)
         )
 
-    async def list_sign_ins(
-        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
-    ) -> list[Session]:
-        ids = [project_id] if project_id is not None else []
-        if project_id is None:
-            values = (messenger_id, PROJECTS_OF_USER)
-            ids = [row[0] for row in self._database.rows(listing_queries.LIST_PROJECTS_OF_USER, values)]
-        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
+    async def _projects_of_user(self, messenger_id: str, since: int) -> list[str]:  # noqa: ARG002
+        values = (messenger_id, PROJECTS_OF_USER)
+        return [row[0] for row in self._database.rows(listing_queries.LIST_PROJECTS_OF_USER, values)]
 
     async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
