@@ -35,14 +35,16 @@ class MiniAppApi:
 
     async def sign_in_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/mini-app/public."""
-        call = GenerateCall(self._limits, scope, send, public=True)
-        await self._session_api.answer("mini_app", partial(self._sign_in, call), scope, receive, call.send, public=True)
+        call = GenerateCall(self._limits, scope, public=True)
+        await self._session_api.answer(
+            "mini_app", partial(self._sign_in, call), scope, receive, send, public=True, call=call
+        )
 
     async def sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/mini-app."""
-        call = GenerateCall(self._limits, scope, send, public=False)
+        call = GenerateCall(self._limits, scope, public=False)
         await self._session_api.answer(
-            "mini_app", partial(self._sign_in, call), scope, receive, call.send, public=False
+            "mini_app", partial(self._sign_in, call), scope, receive, send, public=False, call=call
         )
 
     async def _sign_in(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
@@ -60,6 +62,6 @@ class MiniAppApi:
         except TaproofError:
             call.give_back(project_id)
             raise
-        self._metrics.sessions_created.inc()
+        self._metrics.count_created()
         self._metrics.count_decision("confirmed")
         return to_json(result.to_answer())

@@ -64,13 +64,13 @@ class SessionApi:
 
     def generate_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/generate/public."""
-        call = GenerateCall(self._limits, scope, send, public=True)
-        return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
+        call = GenerateCall(self._limits, scope, public=True)
+        return self.answer("generate", partial(self._generate, call), scope, receive, send, public=True, call=call)
 
     def generate(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/generate."""
-        call = GenerateCall(self._limits, scope, send, public=False)
-        return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
+        call = GenerateCall(self._limits, scope, public=False)
+        return self.answer("generate", partial(self._generate, call), scope, receive, send, public=False, call=call)
 
     def verify_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/verify/public."""
@@ -113,7 +113,7 @@ class SessionApi:
         except TaproofError:
             call.give_back(project_id)
             raise
-        self._metrics.sessions_created.inc()
+        self._metrics.count_created()
         self._metrics.observe_generate(perf_counter() - began)
         answer: dict[str, Any] = {
             "session_token": session.session_token,
@@ -221,8 +221,12 @@ class SessionApi:
         send: Send,
         *,
         public: bool,
+        call: GenerateCall | None = None,
     ) -> None:
-        """Answer a POST with the JSON that `handler` returns, or an error. `public`: answer any origin (CORS)."""
+        """Answer a POST with the JSON that `handler` returns, or an error.
+
+        `public`: answer any origin (CORS). `call` has the rate limit headers of the response.
+        """
         status, headers = 200, _PUBLIC_HEADERS if public else _HEADERS
         try:
             if scope["method"] != "POST":
@@ -243,6 +247,8 @@ class SessionApi:
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
             if status == 405:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
+        if call is not None:
+            headers += call.headers(status)
         await _send(send, status, headers, body)
 
 
