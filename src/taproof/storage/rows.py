@@ -18,7 +18,7 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient
 from taproof.core.page_cursor import PageCursor
 from taproof.core.project_texts import dump_texts, load_texts
-from taproof.core.projects import PROJECT_FLAGS, EncryptedWebhookSecrets, Project, ProjectChanges, SignInProject
+from taproof.core.projects import PROJECT_FLAGS, EncryptedWebhookSecrets, Project, ProjectChanges
 from taproof.core.prompts import PhoneRequest
 from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
@@ -94,8 +94,6 @@ project_from = _reader(
     return_urls=lambda text: tuple(text.split()),
     texts=load_texts,
 )
-_SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
-sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
 client_from = _reader(
     OidcClient, redirect_uris=lambda text: tuple(json.loads(text)), grant_types=lambda text: tuple(text.split())
 )
