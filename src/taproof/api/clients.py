@@ -77,13 +77,14 @@ class ClientEndpoints:
         secret = await self._clients.regenerate_client_secret(writer, project_id, client_id)
         return {"client_secret": secret}
 
-    def add_routes(self, add: Callable[..., None]) -> None:
-        """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
+    @classmethod
+    def add_routes(cls, add: Callable[..., None]) -> None:
+        """Register every endpoint at its path with `add`, as `developer.py` does."""
         clients = "/projects/{project_id}/clients"
         client = f"{clients}/{{client_id}}"
-        add(TAG, "GET", clients, self.list_clients, ClientListAnswer)
-        add(TAG, "POST", clients, self.create_client, ClientWithSecretAnswer)
-        add(TAG, "GET", client, self.read_client, ClientAnswer)
-        add(TAG, "PATCH", client, self.update_client, ClientWithSecretAnswer)
-        add(TAG, "DELETE", client, self.delete_client)
-        add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, ClientSecretAnswer)
+        add(TAG, "GET", clients, cls.list_clients, ClientListAnswer)
+        add(TAG, "POST", clients, cls.create_client, ClientWithSecretAnswer)
+        add(TAG, "GET", client, cls.read_client, ClientAnswer)
+        add(TAG, "PATCH", client, cls.update_client, ClientWithSecretAnswer)
+        add(TAG, "DELETE", client, cls.delete_client)
+        add(TAG, "POST", f"{client}/regenerate", cls.regenerate_client_secret, ClientSecretAnswer)
