@@ -231,7 +231,8 @@ class SessionApi:
         try:
             if scope["method"] != "POST":
                 if public and scope["method"] == "OPTIONS":
-                    await _send(send, 200, _PREFLIGHT, b"")
+                    await send({"type": "http.response.start", "status": 200, "headers": _PREFLIGHT})
+                    await send({"type": "http.response.body", "body": b""})
                     return
                 raise MethodNotAllowed  # noqa: TRY301 — handled below like every other error.
             body = await handler(scope, receive, public=public)
@@ -249,7 +250,8 @@ class SessionApi:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
         if call is not None:
             headers += call.headers(status)
-        await _send(send, status, headers, body)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _seen_hint(body: dict[str, Any]) -> str:
@@ -289,8 +291,3 @@ def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
 
 _READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True, False)}
 """The start messages of nearly all responses, made once. Code that adds a header must copy the message."""
-
-
-async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -34,6 +34,7 @@ class RequestContext(NamedTuple):
 
 
 NOTHING_KNOWN: Final = RequestContext()
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def origin_domain(origin: str | None) -> str:
@@ -55,7 +56,7 @@ def dump_context(context: RequestContext) -> str | None:
     """Return a context in its stored form; None if nothing is known."""
     if not any(context):
         return None
-    return json.dumps({name: value for name, value in context._asdict().items() if value}, ensure_ascii=False)
+    return _ENCODE({name: value for name, value in context._asdict().items() if value})
 
 
 def load_context(stored: str | None) -> RequestContext:
