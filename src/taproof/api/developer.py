@@ -333,10 +333,12 @@ def _endpoint(kind: type, method: Callable[..., Any]) -> Callable[..., Any]:
     async def find(request: Request) -> Any:
         return request.app.state.endpoints[kind]
 
-    own, *others = inspect.signature(method).parameters.values()
+    signature = inspect.signature(method)
+    own, *others = signature.parameters.values()
     # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
     endpoint: Any = partial(method)
-    endpoint.__signature__ = inspect.Signature([own.replace(annotation=Annotated[Any, Depends(find)]), *others])
+    found = own.replace(annotation=Annotated[Any, Depends(find)])
+    endpoint.__signature__ = signature.replace(parameters=[found, *others])
     return cast("Callable[..., Any]", endpoint)
 
 
