@@ -105,7 +105,7 @@ async def test_metrics_count_by_route_and_name_nobody(
     await api.call("GET", "/projects/evil-path", token)
     await api.client.get("/api/v1/dev/evil-path")
     await api.client.request("EVIL", "/api/v1/dev/me")
-    api.metrics.sessions_created.inc()
+    api.metrics.count_created()
     api.metrics.count_poll["used"]()
     text = (await operations.get("/metrics")).text
     for line in (

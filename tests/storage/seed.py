@@ -204,7 +204,7 @@ class Seed:
         at = self.now if at is None else at
         session_id = self.name("sess")
         key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
-        return replace(NewSession(key, session_id, project.id, at, at + 10 * MINUTE), **fields)
+        return NewSession(key, session_id, project.id, at, at + 10 * MINUTE)._replace(**fields)
 
     async def asked_for_phone(self, session: NewSession, user: str = "1001", **fields: Any) -> PhoneRequest:
         """Ask the user of a session for a phone number, at the seed's time."""

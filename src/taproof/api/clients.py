@@ -112,15 +112,16 @@ class ClientEndpoints:
         await self._grants.end_grant(writer, project_id, client_id, grant_id)
         return DeletedAnswer(deleted=True)
 
-    def add_routes(self, add: Callable[..., None]) -> None:
-        """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
+    @classmethod
+    def add_routes(cls, add: Callable[..., None]) -> None:
+        """Register every endpoint at its path with `add`, as `developer.py` does."""
         clients = "/projects/{project_id}/clients"
         client = f"{clients}/{{client_id}}"
-        add(TAG, "GET", clients, self.list_clients, ClientListAnswer)
-        add(TAG, "POST", clients, self.create_client, ClientWithSecretAnswer)
-        add(TAG, "GET", client, self.read_client, ClientAnswer)
-        add(TAG, "PATCH", client, self.update_client, ClientWithSecretAnswer)
-        add(TAG, "DELETE", client, self.delete_client)
-        add(TAG, "GET", f"{client}/grants", self.list_grants, GrantPageAnswer)
-        add(TAG, "DELETE", f"{client}/grants/{{grant_id}}", self.end_grant)
-        add(TAG, "POST", f"{client}/regenerate", self.regenerate_client_secret, ClientSecretAnswer)
+        add(TAG, "GET", clients, cls.list_clients, ClientListAnswer)
+        add(TAG, "POST", clients, cls.create_client, ClientWithSecretAnswer)
+        add(TAG, "GET", client, cls.read_client, ClientAnswer)
+        add(TAG, "PATCH", client, cls.update_client, ClientWithSecretAnswer)
+        add(TAG, "DELETE", client, cls.delete_client)
+        add(TAG, "GET", f"{client}/grants", cls.list_grants, GrantPageAnswer)
+        add(TAG, "DELETE", f"{client}/grants/{{grant_id}}", cls.end_grant)
+        add(TAG, "POST", f"{client}/regenerate", cls.regenerate_client_secret, ClientSecretAnswer)

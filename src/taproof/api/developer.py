@@ -12,10 +12,11 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
-from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel
+from starlette.routing import BaseRoute
 
 from taproof.api import parameters
 from taproof.api.clients import ClientEndpoints
@@ -107,17 +108,20 @@ class DeveloperApi:
         self._analytics = use_cases.analytics
         self._deliveries = use_cases.deliveries
         self._audit = use_cases.audit
-        self._project_endpoints = ProjectEndpoints(use_cases.projects, use_cases.bots, limits, self._across_projects)
-        self._clients = ClientEndpoints(use_cases.clients, use_cases.client_grants)
-        self._members = MemberEndpoints(use_cases.members)
         self._plans = use_cases.plans
-        self._users = UserEndpoints(
-            use_cases.users, use_cases.exports, use_cases.erasure, limits, self._across_projects
-        )
         self._metrics = metrics
         self._limits = limits
+        self._endpoints: dict[type, object] = {
+            DeveloperApi: self,
+            ProjectEndpoints: ProjectEndpoints(use_cases.projects, use_cases.bots, limits, self._across_projects),
+            MemberEndpoints: MemberEndpoints(use_cases.members),
+            UserEndpoints: UserEndpoints(
+                use_cases.users, use_cases.exports, use_cases.erasure, limits, self._across_projects
+            ),
+            ClientEndpoints: ClientEndpoints(use_cases.clients, use_cases.client_grants),
+        }
 
-    def build_app(self, authenticate: Callable[[Request], Awaitable[None]] | None = None) -> FastAPI:
+    def build_app(self, authenticate: Callable[[Request, Response], Awaitable[None]] | None = None) -> FastAPI:
         """Return the application that serves `/api/v1/dev/*`. Requests must keep their full path.
 
         `authenticate` replaces the authentication: see `runtime/operator_api.py`.
@@ -127,15 +131,16 @@ class DeveloperApi:
             redoc_url=None,
             openapi_url=None,
             redirect_slashes=False,
-            dependencies=[Depends(authenticate or self.authenticate)],
+            routes=_ROUTES,
             # FastAPI's own telemetry exports paths, addresses and the text of errors. See taproof.tracing instead.
             telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         )
+        app.state.endpoints = self._endpoints
+        app.state.authenticate = authenticate or self.authenticate
         install_error_handlers(app)
         answer_invalid_parameters(app)
         app.add_middleware(TellLimits, limits=self._limits)
         app.add_middleware(CountRequests, metrics=self._metrics)
-        self._add_routes(app)
         return app
 
     async def authenticate(self, request: Request, response: Response) -> None:
@@ -310,51 +315,81 @@ class DeveloperApi:
         page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor, project_id=project_id)
         return {"entries": [json_fields.audit_entry(each) for each in page.entries], "next_cursor": page.next_cursor}
 
-    def _add_routes(self, app: FastAPI) -> None:
-        """Register every endpoint at its path."""
-
-        def add(
-            tag: str, method: str, path: str, endpoint: Callable[..., Any], answer: type[BaseModel] | None = None
-        ) -> None:
-            options: dict[str, Any] = {} if answer is None else {"response_model": answer}
-            if body := body_of(endpoint):
-                content = {"application/json": {"schema": body.model.model_json_schema()}}
-                options["openapi_extra"] = {"requestBody": {"required": not body.may_be_empty, "content": content}}
-            app.add_api_route(
-                PREFIX + path,
-                # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
-                partial(endpoint),
-                methods=[method],
-                tags=[tag],
-                name=endpoint.__name__,
-                description=inspect.getdoc(endpoint),
-                operation_id=endpoint.__name__,
-                summary=endpoint.__name__.replace("_", " ").capitalize(),
-                response_model_exclude_unset=True,  # Some responses omit a field, such as messenger_phone.
-                **options,
-            )
-
-        add("Account", "GET", "/me", self.read_account, OwnAccountAnswer)
-        self._project_endpoints.add_routes(add)
-        self._members.add_routes(add)
-        self._users.add_routes(add)
-        self._clients.add_routes(add)
-        webhooks, project = WEBHOOKS_TAG, "/projects/{project_id}"
-        add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test, DeliveryAnswer)
-        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, DeliveryPageAnswer)
-        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery, DeliveryAnswer)
-        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery, DeliveryAnswer)
-        add("Sessions and analytics", "GET", "/sessions", self.list_sessions, SessionPageAnswer)
-        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session, SessionAnswer)
-        add("Sessions and analytics", "GET", "/analytics", self.read_analytics, AnalyticsAnswer)
-        add("Access tokens", "GET", "/tokens", self.list_access_tokens, AccessTokenListAnswer)
-        add("Access tokens", "POST", "/tokens", self.create_access_token, CreatedAccessTokenAnswer)
-        add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
-        add("Audit log", "GET", "/audit", self.list_audit_entries, AuditPageAnswer)
-
 
 def _json_answer(text: str) -> Response:
     """Return a response from ready-made JSON, with the headers that `authenticate` sets on the other responses."""
     response = Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
     response.headers.raw.extend(NO_PAGE)
     return response
+
+
+async def _authenticate(request: Request, response: Response) -> None:
+    await request.app.state.authenticate(request, response)
+
+
+def _endpoint(kind: type, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an endpoint that calls `method` of the object of this kind that belongs to the application."""
+
+    async def find(request: Request) -> Any:
+        return request.app.state.endpoints[kind]
+
+    signature = inspect.signature(method)
+    own, *others = signature.parameters.values()
+    # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
+    endpoint: Any = partial(method)
+    found = own.replace(annotation=Annotated[Any, Depends(find)])
+    endpoint.__signature__ = signature.replace(parameters=[found, *others])
+    return cast("Callable[..., Any]", endpoint)
+
+
+def _make_routes() -> list[BaseRoute]:
+    """Return the route of every endpoint. Each reaches the services through the application that answers a request."""
+    router = APIRouter(prefix=PREFIX, dependencies=[Depends(_authenticate)])
+
+    def add(
+        tag: str,
+        method: str,
+        path: str,
+        endpoint: Callable[..., Any],
+        answer: type[BaseModel] | None = None,
+        *,
+        kind: type,
+    ) -> None:
+        options: dict[str, Any] = {} if answer is None else {"response_model": answer}
+        if body := body_of(endpoint):
+            content = {"application/json": {"schema": body.model.model_json_schema()}}
+            options["openapi_extra"] = {"requestBody": {"required": not body.may_be_empty, "content": content}}
+        router.add_api_route(
+            path,
+            _endpoint(kind, endpoint),
+            methods=[method],
+            tags=[tag],
+            name=endpoint.__name__,
+            description=inspect.getdoc(endpoint),
+            operation_id=endpoint.__name__,
+            summary=endpoint.__name__.replace("_", " ").capitalize(),
+            response_model_exclude_unset=True,  # Some responses omit a field, such as messenger_phone.
+            **options,
+        )
+
+    add_own, api = partial(add, kind=DeveloperApi), DeveloperApi
+    add_own("Account", "GET", "/me", api.read_account, OwnAccountAnswer)
+    for kind in (ProjectEndpoints, MemberEndpoints, UserEndpoints, ClientEndpoints):
+        kind.add_routes(partial(add, kind=kind))
+    webhooks, project = WEBHOOKS_TAG, "/projects/{project_id}"
+    add_own(webhooks, "POST", f"{project}/webhook-test", api.send_webhook_test, DeliveryAnswer)
+    add_own(webhooks, "GET", f"{project}/deliveries", api.list_deliveries, DeliveryPageAnswer)
+    add_own(webhooks, "GET", "/deliveries/{delivery_id}", api.read_delivery, DeliveryAnswer)
+    add_own(webhooks, "POST", "/deliveries/{delivery_id}/resend", api.resend_delivery, DeliveryAnswer)
+    add_own("Sessions and analytics", "GET", "/sessions", api.list_sessions, SessionPageAnswer)
+    add_own("Sessions and analytics", "GET", "/sessions/{session_id}", api.read_session, SessionAnswer)
+    add_own("Sessions and analytics", "GET", "/analytics", api.read_analytics, AnalyticsAnswer)
+    add_own("Access tokens", "GET", "/tokens", api.list_access_tokens, AccessTokenListAnswer)
+    add_own("Access tokens", "POST", "/tokens", api.create_access_token, CreatedAccessTokenAnswer)
+    add_own("Access tokens", "DELETE", "/tokens/{token_id}", api.delete_access_token)
+    add_own("Audit log", "GET", "/audit", api.list_audit_entries, AuditPageAnswer)
+    return router.routes
+
+
+_ROUTES: Final = _make_routes()
+"""The routes of all applications of this process, because FastAPI takes a millisecond or two to make each."""

@@ -105,16 +105,17 @@ class MemberEndpoints:
         """Accept an invitation, and return the project of which you are now a member."""
         return json_fields.project(await self._members.accept_invitation(writer, body["code"]))
 
-    def add_routes(self, add: Callable[..., None]) -> None:
-        """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
+    @classmethod
+    def add_routes(cls, add: Callable[..., None]) -> None:
+        """Register every endpoint at its path with `add`, as `developer.py` does."""
         members = "/projects/{project_id}/members"
         member = f"{members}/{{developer_id}}"
-        add(TAG, "GET", members, self.list_members, MemberListAnswer)
-        add(TAG, "PATCH", member, self.update_member, MemberAnswer)
-        add(TAG, "DELETE", member, self.delete_member)
+        add(TAG, "GET", members, cls.list_members, MemberListAnswer)
+        add(TAG, "PATCH", member, cls.update_member, MemberAnswer)
+        add(TAG, "DELETE", member, cls.delete_member)
         invitations = "/projects/{project_id}/invitations"
-        add(TAG, "GET", invitations, self.list_member_invitations, MemberInvitationListAnswer)
+        add(TAG, "GET", invitations, cls.list_member_invitations, MemberInvitationListAnswer)
         invited = CreatedMemberInvitationAnswer
-        add(TAG, "POST", invitations, self.create_member_invitation, invited)
-        add(TAG, "DELETE", f"{invitations}/{{invitation_id}}", self.delete_member_invitation)
-        add(TAG, "POST", "/invitations/accept", self.accept_member_invitation, ProjectAnswer)
+        add(TAG, "POST", invitations, cls.create_member_invitation, invited)
+        add(TAG, "DELETE", f"{invitations}/{{invitation_id}}", cls.delete_member_invitation)
+        add(TAG, "POST", "/invitations/accept", cls.accept_member_invitation, ProjectAnswer)

@@ -39,6 +39,6 @@ class MiniAppApi:
         except TaproofError:
             call.give_back(project_id)
             raise
-        self._metrics.sessions_created.inc()
+        self._metrics.count_created()
         self._metrics.count_decision("confirmed")
         return to_json(result.to_answer())

@@ -161,16 +161,17 @@ class ProjectEndpoints:
         promoted = await self._projects.promote_webhook_secret(writer, project_id)
         return json_fields.shown(WebhookSecret, Rotation(promoted, None, None))
 
-    def add_routes(self, add: Callable[..., None]) -> None:
-        """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
+    @classmethod
+    def add_routes(cls, add: Callable[..., None]) -> None:
+        """Register every endpoint at its path with `add`, as `developer.py` does."""
         projects, project = "/projects", "/projects/{project_id}"
         secret = f"{project}/webhook-secret"
-        add(TAG, "GET", projects, self.list_projects, ProjectListAnswer)
-        add(TAG, "POST", projects, self.create_project, CreatedProjectAnswer)
-        add(TAG, "GET", project, self.read_project, ProjectAnswer)
-        add(TAG, "PATCH", project, self.update_project, ProjectAnswer)
-        add(TAG, "DELETE", project, self.delete_project)
-        add(TAG, "POST", f"{project}/regenerate", self.regenerate_secrets, SecretsAnswer)
-        add(WEBHOOKS_TAG, "GET", secret, self.read_webhook_secret, RotationAnswer)
-        add(WEBHOOKS_TAG, "POST", f"{secret}/rotate", self.rotate_webhook_secret, RotationAnswer)
-        add(WEBHOOKS_TAG, "POST", f"{secret}/promote", self.promote_webhook_secret, RotationAnswer)
+        add(TAG, "GET", projects, cls.list_projects, ProjectListAnswer)
+        add(TAG, "POST", projects, cls.create_project, CreatedProjectAnswer)
+        add(TAG, "GET", project, cls.read_project, ProjectAnswer)
+        add(TAG, "PATCH", project, cls.update_project, ProjectAnswer)
+        add(TAG, "DELETE", project, cls.delete_project)
+        add(TAG, "POST", f"{project}/regenerate", cls.regenerate_secrets, SecretsAnswer)
+        add(WEBHOOKS_TAG, "GET", secret, cls.read_webhook_secret, RotationAnswer)
+        add(WEBHOOKS_TAG, "POST", f"{secret}/rotate", cls.rotate_webhook_secret, RotationAnswer)
+        add(WEBHOOKS_TAG, "POST", f"{secret}/promote", cls.promote_webhook_secret, RotationAnswer)

@@ -81,8 +81,8 @@ class SessionApi:
 
         `handler` gets the call, to count it, and whether it is public.
         """
-        call = GenerateCall(self._limits, scope, send, public=public)
-        return self._answer(endpoint, partial(handler, call), scope, receive, call.send, public=public)
+        call = GenerateCall(self._limits, scope, public=public)
+        return self._answer(endpoint, partial(handler, call), scope, receive, send, public=public, call=call)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
         project_id, body = await self.read_call(scope, receive, public=public)
@@ -105,7 +105,7 @@ class SessionApi:
         except TaproofError:
             call.give_back(project_id)
             raise
-        self._metrics.sessions_created.inc()
+        self._metrics.count_created()
         self._metrics.observe_generate(perf_counter() - began)
         answer: dict[str, Any] = {
             "session_token": session.session_token,
@@ -212,8 +212,12 @@ class SessionApi:
         send: Send,
         *,
         public: bool,
+        call: GenerateCall | None = None,
     ) -> None:
-        """Answer a POST with the JSON that `handler` returns, or an error. `public`: answer any origin (CORS)."""
+        """Answer a POST with the JSON that `handler` returns, or an error.
+
+        `public`: answer any origin (CORS). `call` has the rate limit headers of the response.
+        """
         status, headers = 200, _PUBLIC_HEADERS if public else HEADERS
         try:
             if scope["method"] != "POST":
@@ -234,7 +238,10 @@ class SessionApi:
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
             if status == 405:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
-        await send_answer(send, status, headers, body)
+        if call is not None:
+            headers += call.headers(status)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _seen_hint(body: dict[str, Any]) -> str:

@@ -131,8 +131,9 @@ class UserEndpoints:
         async with self._across_projects(writer.developer):
             return ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
 
-    def add_routes(self, add: Callable[..., None]) -> None:
-        """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
-        add(TAG, "GET", "/projects/{project_id}/users", self.list_users, UserPageAnswer)
-        add(TAG, "GET", "/users/{messenger_id}", self.export_user, UserExportAnswer)
-        add(TAG, "DELETE", "/users/{messenger_id}", self.erase_user)
+    @classmethod
+    def add_routes(cls, add: Callable[..., None]) -> None:
+        """Register every endpoint at its path with `add`, as `developer.py` does."""
+        add(TAG, "GET", "/projects/{project_id}/users", cls.list_users, UserPageAnswer)
+        add(TAG, "GET", "/users/{messenger_id}", cls.export_user, UserExportAnswer)
+        add(TAG, "DELETE", "/users/{messenger_id}", cls.erase_user)

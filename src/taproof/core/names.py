@@ -72,4 +72,5 @@ def isolated_name(name: str) -> str:
 
 def stored_text(text: str) -> str:
     """Return a messenger's text without NUL and lone surrogates, so that it can be stored and sent."""
-    return "".join(c for c in text if c != "\0" and not "\ud800" <= c <= "\udfff")
+    # Printable text, such as nearly every name and browser, contains neither.
+    return text if text.isprintable() else "".join(c for c in text if c != "\0" and not "\ud800" <= c <= "\udfff")

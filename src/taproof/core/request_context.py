@@ -1,7 +1,6 @@
 """What is known about a sign-in request. It helps users to recognize a request that is not their own."""
 
 import json
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from taproof.core.origins import NotAnOrigin, read_origin
@@ -18,8 +17,7 @@ class Requester(NamedTuple):
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """The details of a request that a prompt may show. Unknown ones are "". `user_agent` may be cut.
 
     `place` is approximate, such as "Berlin, Germany". `hides_page`: a browser sent an origin that identifies no page.
@@ -32,6 +30,7 @@ class RequestContext:
 
 
 NOTHING_KNOWN: Final = RequestContext()
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def origin_domain(origin: str | None) -> str:
@@ -50,11 +49,12 @@ def origin_domain(origin: str | None) -> str:
 
 def dump_context(context: RequestContext) -> str | None:
     """Return a context in its stored form; None if nothing is known."""
-    known = {name: value for name in context.__slots__ if (value := getattr(context, name))}
-    return json.dumps(known, ensure_ascii=False) if known else None
+    if not any(context):
+        return None
+    return _ENCODE({name: value for name, value in context._asdict().items() if value})
 
 
 def load_context(stored: str | None) -> RequestContext:
     """Return the context from the result of `dump_context`. Fields that a newer release stored are ignored."""
     known = json.loads(stored) if stored else {}
-    return RequestContext(**{name: known[name] for name in RequestContext.__slots__ if name in known})
+    return RequestContext(**{name: known[name] for name in RequestContext._fields if name in known})

@@ -155,8 +155,7 @@ class ReturningUser(NamedTuple):
     encrypted_phone: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession:
+class NewSession(NamedTuple):
     """A session to store as pending. If `code_challenge` (a SHA-256) is set, only the verifier's holder can read it."""
 
     key: SessionKey

@@ -32,7 +32,10 @@ class SharedMetrics:
 
 @dataclass(frozen=True, slots=True)
 class CounterForm:
-    """A counter with one label, with all of the label's values. Each value has a cell."""
+    """A counter with one label, with all of the label's values. Each value has a cell.
+
+    A counter without a label has the label "", with the one value "".
+    """
 
     name: str
     description: str
@@ -46,9 +49,9 @@ class CounterForm:
 
     def show(self, cells: CellView) -> Metric:
         """Return the metric with these counts."""
-        metric = CounterMetricFamily(self.name, self.description, labels=[self.label])
+        metric = CounterMetricFamily(self.name, self.description, labels=[self.label] if self.label else None)
         for value, count in zip(self.values, cells, strict=True):
-            metric.add_metric([value], count)
+            metric.add_metric([value] if self.label else [], count)
         return metric
 
     def open(self, cells: CellView) -> dict[str, Callable[[], None]]:

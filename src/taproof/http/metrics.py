@@ -75,6 +75,7 @@ _CALLS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Bounds for generate and verify: from a read of SQLite to the time limit of a PostgreSQL statement."""
 _REMOTE: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 """Bounds for work that includes calls to another service: from one quick call to the time limit of an update."""
+_CREATED: Final = CounterForm("taproof_sessions_created_total", "Sign-in sessions that were created.", "", ("",))
 _POLLS: Final = CounterForm("taproof_polls_total", "Answered verify calls.", "status", get_args(SignInStatus))
 _GENERATE: Final = HistogramForm("taproof_generate_seconds", "Generate calls that created a session.", _CALLS)
 _VERIFY: Final = HistogramForm(
@@ -112,8 +113,8 @@ class Metrics:
     """The metrics of one process.
 
     `/metrics` shows the registry `exposed`. `shared` is from `share_metrics`, if several processes share this port.
-    `count_poll` (by status), `rate_limited` (by limit) and the functions `observe_…` are created in advance, so
-    counting on the polled path is one call.
+    `count_created`, `count_poll` (by status), `rate_limited` (by limit) and the functions `observe_…` are created in
+    advance, so counting on the polled path is one call.
     """
 
     def __init__(self, exposed: CollectorRegistry, version: str, shared: SharedMetrics | None = None) -> None:
@@ -123,7 +124,6 @@ class Metrics:
         # Shared counters are read from the files of all processes, so this process's own are not exposed again.
         registry = exposed if shared is None else None
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
-        self.sessions_created = counter("taproof_sessions_created_total", "Sign-in sessions that were created.")
         decisions = counter("taproof_decisions_total", "Decisions of users and of applications.", ["outcome"])
         self._decisions = {outcome: decisions.labels(outcome) for outcome in get_args(CountedDecision)}
         self._session_errors = counter(
@@ -132,8 +132,9 @@ class Metrics:
         for endpoint in get_args(SessionEndpoint):
             for code in _FAULTS:
                 self._session_errors.labels(endpoint, code)
-        cells = Cells((_POLLS, _GENERATE, _VERIFY, _TAP, _DELIVERY), shared)
+        cells = Cells((_CREATED, _POLLS, _GENERATE, _VERIFY, _TAP, _DELIVERY), shared)
         exposed.register(cells)
+        self.count_created = _CREATED.open(cells.of(_CREATED))[""]
         self.count_poll = _POLLS.open(cells.of(_POLLS))
         self.observe_generate = _GENERATE.open(cells.of(_GENERATE))
         self.observe_verify = _VERIFY.open(cells.of(_VERIFY))

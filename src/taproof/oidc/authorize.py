@@ -140,7 +140,7 @@ class AuthorizationPages:
             return self._refuse(request, wanted, OAuthError("temporarily_unavailable", description))
         except SameDeviceRequired:
             return self._refuse(request, wanted, OAuthError("unauthorized_client", _SAME_DEVICE))
-        self._metrics.sessions_created.inc()
+        self._metrics.count_created()
         return self.lead_to_page(request, begun)
 
     def lead_to_page(self, request: Request, begun: BegunSignIn) -> Response:
@@ -246,7 +246,7 @@ class AuthorizationPages:
                 raise
             return self._refuse(request, seen.request, OAuthError("unauthorized_client", _SAME_DEVICE))
         if created:
-            self._metrics.sessions_created.inc()
+            self._metrics.count_created()
         return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")
 
     async def _leave(self, request: Request) -> Response:

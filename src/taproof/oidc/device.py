@@ -67,7 +67,7 @@ class DevicePages:
             if action == "continue":
                 self._limits.count_generate(request.scope, client.client.project_id)
                 begun = await self._devices.continue_device(typed, requester_of(request.scope)._replace(origin=None))
-                self._metrics.sessions_created.inc()
+                self._metrics.count_created()
                 return self._sign_in_pages.lead_to_page(request, begun)
             if action == "cancel":
                 await self._devices.refuse_device(typed)

@@ -6,7 +6,7 @@ It is the application that serves HTTP, so the command line gives the same answe
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.types import ASGIApp
 
 from taproof.config.settings import Settings
@@ -27,7 +27,7 @@ async def open_operator_api(
     async with open_services(settings) as services:
         developer = await choose(services.storage)
 
-        async def act(request: Request) -> None:
+        async def act(request: Request, _response: Response) -> None:
             request.state.authenticate = _still_there
             request.state.actor = Actor(developer, "command_line")
 

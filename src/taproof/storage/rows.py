@@ -19,7 +19,7 @@ from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient
 from taproof.core.oidc.groups import NO_GROUPS, GroupRow, Groups, groups_from
 from taproof.core.page_cursor import PageCursor
 from taproof.core.project_texts import dump_texts, load_texts
-from taproof.core.projects import PROJECT_FLAGS, EncryptedWebhookSecrets, Project, ProjectChanges, SignInProject
+from taproof.core.projects import PROJECT_FLAGS, EncryptedWebhookSecrets, Project, ProjectChanges
 from taproof.core.prompts import PhoneRequest
 from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
@@ -92,8 +92,6 @@ project_from = _reader(
     return_urls=lambda text: tuple(text.split()),
     texts=load_texts,
 )
-_SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
-sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
 
 
 def _groups_from_text(text: str | None) -> Groups:

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,7 +39,7 @@ async def project_with_bot(seed: "Seed", webhook_url: str = "") -> Project:
 
 
 def new_session(seed: "Seed", project: Project, bot_id: int = BOT_ID) -> NewSession:
-    return replace(seed.new_session(project), bot_id=bot_id)
+    return seed.new_session(project)._replace(bot_id=bot_id)
 
 
 async def create(
@@ -87,7 +86,7 @@ async def test_create_used_session_once_among_many(storage: Storage, other_node:
     project = await project_with_bot(seed, "https://example.com/")
     sessions = [new_session(seed, project) for _ in range(5)]
     calls = [
-        create(seed, (storage, other_node)[number % 2], project, replace(session, id=f"{session.id}{number}"))
+        create(seed, (storage, other_node)[number % 2], project, session._replace(id=f"{session.id}{number}"))
         for number in range(6)
         for session in sessions
     ]
@@ -104,7 +103,7 @@ async def test_create_used_session_of_days_around_midnight(storage: Storage, see
     project = await project_with_bot(seed)
     for day in (-1, 1, 40):
         new = new_session(seed, project)
-        new = replace(new, key=SessionKey(new.key.day + day, new.key.token_hash))
+        new = new._replace(key=SessionKey(new.key.day + day, new.key.token_hash))
         assert await create(seed, storage, project, new) is None
 
 
@@ -150,5 +149,5 @@ async def test_create_used_session_ends_at_the_edge(storage: Storage, seed: "See
     """Data that expires while a call waits for the store does not sign in."""
     project = await project_with_bot(seed)
     for late_by, reason in ((-1, None), (0, InitDataExpired), (1, InitDataExpired)):
-        new = replace(new_session(seed, project), expires_at=seed.now + 2 - late_by)
+        new = new_session(seed, project)._replace(expires_at=seed.now + 2 - late_by)
         assert await create(seed, storage, project, new) is reason

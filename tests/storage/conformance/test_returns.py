@@ -20,7 +20,7 @@ CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 
 async def opened(storage: Storage, seed: Seed, project: Project, *, required: bool = True) -> NewSession:
     await seed.update(project, same_device="require" if required else "offer", allowed_origins=("https://a.example",))
-    new = replace(seed.new_session(project), code_challenge=CODE, return_url="https://a.example/", context="{}")
+    new = seed.new_session(project)._replace(code_challenge=CODE, return_url="https://a.example/", context="{}")
     assert await storage.sessions.create_session(new, public=True) == (required, not required)
     assert await storage.sessions.open_session(new.key, USER, seed.now)
     return new

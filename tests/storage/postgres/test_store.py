@@ -330,7 +330,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: Seed) -> None:
     """It would be tried again for ever if it were called an outage; its neighbours in the batch are served."""
     project = await seed.project()
-    good, bad = seed.new_session(project), replace(seed.new_session(project), expires_at=2**70)
+    good, bad = seed.new_session(project), seed.new_session(project)._replace(expires_at=2**70)
     outcomes = await asyncio.gather(
         *(postgres.sessions.create_session(each, public=True) for each in (good, bad)), return_exceptions=True
     )

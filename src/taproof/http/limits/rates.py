@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from starlette.types import Message, Scope, Send
+from starlette.types import Scope
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
@@ -169,7 +169,7 @@ class RateLimits:
 
         `public`: the caller has no secret, so it is counted as a call to generate/public, also by its address.
         """
-        GenerateCall(self, scope, _unsent, public=public).count(project_id)
+        GenerateCall(self, scope, public=public).count(project_id)
 
     def admits_device_poll(self, device_code: str) -> bool:
         """Return whether the store may record a device's poll. A device that polls far too often causes no writes."""
@@ -214,16 +214,15 @@ class RateLimits:
 
 
 class GenerateCall:
-    """One call to generate or mini-app: counts it against its limits, and adds the rate limit headers.
+    """One call to generate or mini-app: counts it against its limits, and builds the rate limit headers.
 
     Only the project's own server sees how many calls are left for the project. Public callers see this only when none
     are left, so that a project's usage stays private.
     """
 
-    def __init__(self, limits: RateLimits, scope: Scope, send: Send, *, public: bool) -> None:
+    def __init__(self, limits: RateLimits, scope: Scope, *, public: bool) -> None:
         self._limits = limits
         self._address = limits.address(scope) if public else None
-        self._send = send
         self._public = public
         self._allowances: list[Allowance] = []
 
@@ -254,15 +253,11 @@ class GenerateCall:
         if self._limits.generate_project is not None:
             self._limits.generate_project.give_back((self._public, project_id), self._limits.clock())
 
-    async def send(self, message: Message) -> None:
-        """Send a part of the response, with the rate limit headers."""
-        if self._allowances and message["type"] == "http.response.start":
-            fields = rate_limit_fields(self._allowances)
-            if self._public and message["status"] == 200:  # Error responses already expose these headers.
-                fields.append(_EXPOSE)
-            message = {**message, "headers": [*message["headers"], *fields]}
-        await self._send(message)
-
-
-async def _unsent(_: Message) -> None:
-    """Send nothing: the OpenID provider has no rate limit headers."""
+    def headers(self, status: int) -> list[tuple[bytes, bytes]]:
+        """Return the rate limit headers for a response with this status."""
+        if not self._allowances:
+            return []
+        fields = rate_limit_fields(self._allowances)
+        if self._public and status == 200:  # Error responses already expose these headers.
+            fields.append(_EXPOSE)
+        return fields

@@ -11,7 +11,7 @@ from typing import Final
 
 from taproof.contract.account import Plan
 from taproof.contract.session import SignInStatus
-from taproof.core.clock import Clock
+from taproof.core.clock import Clock, day_number
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
@@ -26,7 +26,14 @@ from taproof.core.errors import (
     StoreUnavailable,
     TaproofError,
 )
-from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
+from taproof.core.identifiers import (
+    PROJECT_ID_RULE,
+    is_project_id,
+    key_hash,
+    new_session_id,
+    new_session_token,
+    session_key,
+)
 from taproof.core.identity import MessengerIdentity
 from taproof.core.match_code import new_match_code
 from taproof.core.names import stored_text
@@ -124,8 +131,7 @@ class SignInSessions:
         link_base = self._link_base(project.bot_username)
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
-        key = session_key(session_token)
-        assert key is not None  # noqa: S101 — the token was created two lines above.
+        key = SessionKey(day_number(now), key_hash(session_token))
         # A sign-in to the service itself gives access to a developer account: context and match code are always on.
         own = project.developer_id == SERVICE_DEVELOPER
         match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())

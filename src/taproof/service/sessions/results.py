@@ -1,7 +1,7 @@
 """The results of creating and of verifying a session."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from taproof.contract.session import SignInStatus
 from taproof.core.clock import iso8601
@@ -9,8 +9,7 @@ from taproof.core.identity import MessengerIdentity
 from taproof.core.sessions import Hint
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedSession:
+class CreatedSession(NamedTuple):
     """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`.
 
     `return_required`: it must be verified with its return code. `return_offered`: only the messenger leads the user

@@ -41,7 +41,7 @@ from taproof.storage.queries.rights import (
 )
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.queries.users import ERASE_BLOCKS
-from taproof.storage.rows import Values, change_values, project_from, project_values, sign_in_project_from
+from taproof.storage.rows import Values, change_values, project_from, project_values
 
 _SETTINGS: Final = (
     *PROJECT_FLAGS,
@@ -87,7 +87,7 @@ READ_WEBHOOK_SECRETS: Final = point_read(
     "id",
 )
 READ_SIGN_IN_PROJECT: Final = point_read(
-    sign_in_project_from,
+    SignInProject._make,
     """p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
   CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END, p.same_device, p.return_urls""",

@@ -33,8 +33,9 @@ INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_
   match_choices, return_url, return_required, project_id)
 SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, {RETURN_URL.format(url="$11")},
   CASE p.same_device WHEN 'require' THEN 1 ELSE 0 END, p.id
-FROM projects p WHERE p.id = $12 AND {CREATION_REFUSAL.format(public="$13", url="$11", challenge="$6")} IS NULL
-RETURNING return_required, return_url IS NOT NULL"""
+FROM projects p WHERE p.id = $12 AND {CREATION_REFUSAL.format(public="$13", url="$11", challenge="$6")} IS NULL"""
+READ_RETURN_POLICY: Final = """
+SELECT return_required, return_url IS NOT NULL FROM sessions WHERE day = $1 AND token_hash = $2"""
 EXPLAIN_CREATION: Final = f"""
 SELECT {CREATION_REFUSAL.format(public="$1", url="$2", challenge="$3")} FROM projects p WHERE p.id = $4"""
 POLL_COLUMNS: Final = """s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
@@ -200,7 +201,7 @@ Outcome = Literal[True] | Refused
 
 
 def return_policy(required: int, has_url: int) -> ReturnPolicy:
-    """Return the policy of a row of `CREATE_SESSION`."""
+    """Return the policy of a row of `READ_RETURN_POLICY`."""
     return ReturnPolicy(bool(required), offered=bool(has_url) and not required)
 
 

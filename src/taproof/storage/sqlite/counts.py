@@ -38,8 +38,10 @@ class Counters:
 
     def write(self, connection: apsw.Connection) -> None:
         """Write the counts in the transaction that changed the sessions."""
-        for (project_id, day), counts in self._counts.items():
-            connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))
+        connection.executemany(
+            queries.COUNT,
+            [(*key, *[counts.get(column, 0) for column in COLUMNS]) for key, counts in self._counts.items()],
+        )
 
 
 def count_user(  # noqa: PLR0917 — the values of one row.

@@ -5,6 +5,7 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import apsw
 
@@ -49,6 +50,7 @@ from taproof.storage.sqlite.counts import Counters, count_user
 from taproof.storage.sqlite.database import SqliteDatabase, SqliteTransaction, finish
 from taproof.storage.sqlite.group_commit import rows
 
+_NO_RETURN: Final = ReturnPolicy(required=False, offered=False)
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
@@ -66,11 +68,15 @@ class SqliteSessions(SessionQueries):
         asked = (public, session.return_url, session.code_challenge, session.project_id)
 
         def write(connection: apsw.Connection) -> ReturnPolicy | str:
-            for created in rows(connection, queries.CREATE_SESSION, values):
-                self._counters.add("requested", session.project_id, session.key.day)
-                return queries.return_policy(*created)
-            found = rows(connection, queries.EXPLAIN_CREATION, asked)
-            return found[0][0] if found else "no_project"
+            connection.execute(queries.CREATE_SESSION, values)
+            if not connection.changes():
+                found = rows(connection, queries.EXPLAIN_CREATION, asked)
+                return found[0][0] if found else "no_project"
+            self._counters.add("requested", session.project_id, session.key.day)
+            # RETURNING would make every creation a quarter slower, and without a URL there is no way back.
+            if session.return_url is None:
+                return _NO_RETURN
+            return queries.return_policy(*rows(connection, queries.READ_RETURN_POLICY, session.key)[0])
 
         created = await self._database.writer.run(write)
         if isinstance(created, str):
