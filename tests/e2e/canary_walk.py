@@ -122,7 +122,7 @@ def management(walker: Walker) -> None:
 
 
 def openid(walker: Walker) -> None:
-    """Sign in with a pushed request, use the code twice, and begin a device's sign-in."""
+    """Sign in with a pushed request, use the code twice, push its ID token as a hint, and begin a device's sign-in."""
     shop = create_client(walker.developer, walker.make_project("OpenID").id)
     state, nonce = (f"canary{secrets.token_hex(16)}" for _ in range(2))
     with new_browser(walker.walk.service.base_url) as browser:
@@ -136,6 +136,9 @@ def openid(walker: Walker) -> None:
         tokens = shop.redeem(code).json()
         assert shop.userinfo(tokens["access_token"]).status_code == 200
         assert {shop.redeem(code).status_code, shop.userinfo(tokens["access_token"]).status_code} == {400, 401}
+        hinted = shop.request(id_token_hint=tokens["id_token"])
+        assert browser.post("/oidc/par", data=hinted, auth=shop.auth).status_code == 201
+        assert browser.get("/oidc/authorize", params=hinted | {"prompt": "none"}).status_code == 303
         device = browser.post("/oidc/device_authorization", data={"scope": "openid"}, auth=shop.auth).json()
         typed = {"user_code": device["user_code"], "action": "continue"}
         assert browser.post("/device", data=typed, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, make_phone
 from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser, sign_in
 
 
@@ -92,6 +92,28 @@ def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     assert (shown["buttons"], "cancelled this request" in shown["text"]) == ([["This wasn’t me"]], True)
     assert page.load().status_code == 200
     assert page.send("leave").headers["location"] == page.url
+
+
+def test_cancel_in_the_messenger(browser: httpx.Client, shop: Client, phone: Phone) -> None:
+    """The waiting page leads back with access_denied, and says the next time that the sign-in is finished."""
+    page = begin(browser, shop)
+    assert '<meta http-equiv="refresh"' in page.load().text  # Without scripts, the page loads itself again.
+    phone.sign_in({"deeplink": page.deeplink}, "Cancel")
+    answer = answer_of(page.load())
+    assert (answer["error"], answer["state"]) == ("access_denied", "state of the application")
+    assert "This sign-in is finished" in page.load().text
+
+
+def test_only_the_account_of_the_hint(browser: httpx.Client, shop: Client, project: OwnProject, phone: Phone) -> None:
+    """A step-up: the user's own account gets a code, and another one login_required."""
+    tokens = shop.redeem(sign_in(browser, shop, phone)).json()
+    other = make_phone(project.developer.client, "Grace Hopper")
+    for each, expected in ((phone, None), (other, "login_required")):
+        page = begin(browser, shop, id_token_hint=tokens["id_token"])
+        assert "Confirm with the account that you used before in" in page.load().text
+        each.sign_in({"deeplink": page.deeplink})
+        answer = answer_of(page.load())
+        assert (answer.get("error"), "code" in answer) == (expected, expected is None)
 
 
 def test_a_device(browser: httpx.Client, shop: Client, phone: Phone) -> None:

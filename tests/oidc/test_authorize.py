@@ -149,6 +149,16 @@ async def test_an_expired_request_keeps_its_page(web: Web, shop: Shop) -> None:
     assert "code" in answer_of(await web.get(page))
 
 
+async def test_characters_that_are_not_percent_encoded(web: Web, shop: Shop) -> None:
+    """An application that forgets it gets its state back unchanged, if it is UTF-8."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    begun = f"client_id={shop.id}&redirect_uri={shop.client.redirect_uris[0]}&response_type=code&prompt=none&state="
+    response = await web.post("/oidc/authorize", content=f"{begun}Straße 🦊".encode(), headers=headers)
+    assert answer_of(response)["state"] == "Straße 🦊"
+    response = await web.post("/oidc/authorize", content=f"{begun}Straße".encode("latin-1"), headers=headers)
+    assert (response.status_code, "The parameters are not UTF-8" in response.text) == (400, True)
+
+
 async def test_an_error_for_an_application_that_reads_the_fragment(web: Web, shop: Shop) -> None:
     """An application that asks for response_mode=fragment gets the error there too, or it would start again forever."""
     for changed in ({}, {"prompt": "none"}):

@@ -128,21 +128,17 @@ async def read_form(request: Request) -> dict[str, str]:
     body = await read_body(request.receive, length)
     if body and not is_form:
         raise OAuthError("invalid_request", "Send the Content-Type application/x-www-form-urlencoded.")
-    try:
-        text = body.decode("ascii")
-    except UnicodeDecodeError:
-        raise OAuthError("invalid_request", "The form is not ASCII. Percent-encode all other characters.") from None
-    return read_query(text)
+    return read_query(body)
 
 
-def read_query(text: str) -> dict[str, str]:
-    """Return the parameters of a query string or a form.
+def read_query(text: bytes) -> dict[str, str]:
+    """Return the parameters of a query string or a form. Characters that should be percent-encoded may be UTF-8.
 
     Raises:
         OAuthError: they are malformed.
     """
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=PARAMETER_LIMIT)
+        pairs = parse_qsl(text.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETER_LIMIT)
     except ValueError:
         raise OAuthError(
             "invalid_request", f"The parameters are not UTF-8, or there are more than {PARAMETER_LIMIT}."

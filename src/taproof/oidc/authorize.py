@@ -125,7 +125,7 @@ class AuthorizationPages:
             if request.method == "POST":
                 parameters = await read_form(request)
             else:
-                parameters = read_query(request.scope["query_string"].decode("latin-1"))
+                parameters = read_query(request.scope["query_string"])
             client, wanted = await self._requests.read_request(parameters)
         except RefusedByRedirect as error:
             return self._return(request, error.address, error.to_answer())

@@ -139,7 +139,7 @@ async def test_openid_without_a_code(demo: Demo, service: Service) -> None:
     await demo.shop.get_by_role("button", name="Use OpenID Connect instead").click()
     await demo.page.get_by_role("button", name="Back to Kite & Kettle").click()
     status = demo.shop.locator("#status")
-    await expect(status).to_have_text("You went back without signing in. Nothing was shared.")
+    await expect(status).to_have_text("You did not sign in. Nothing was shared.")
     await expect(demo.steps("code").first).to_have_text("/demo?error=access_denied&state=…&iss=…")
     assert demo.page.url == f"{service.base_url}/demo"
     await demo.page.goto("/demo?error=Your+account+is+locked&state=planted")

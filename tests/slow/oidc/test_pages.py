@@ -105,6 +105,8 @@ class Site:
         if request.path == "/home":
             return web.Response(text="Home")
         self.ended.set()
+        if self.state == "cancelled":  # As the service does.
+            return web.Response(status=303, headers={"Location": f"{self.callback}?error=access_denied"})
         headers = {name.decode(): value.decode() for name, value in self.headers}
         return web.Response(body=self.page, headers=headers | {"Content-Type": "text/html; charset=utf-8"})
 
@@ -224,8 +226,8 @@ async def test_a_change_is_shown(browser: Browser, site: Site) -> None:
     site.hint = "phone_asked"
     site.changed.set()
     await expect(asks).to_be_hidden()
-    site.show("cancelled")
-    await expect(page.get_by_role("heading")).to_have_text("Sign-in cancelled")
+    site.show("expired")
+    await expect(page.get_by_role("heading")).to_have_text("The request has expired")
     assert site.calls == [
         *["seen=waiting&hint=waiting"] * 3,
         "seen=waiting&hint=opened",
@@ -346,20 +348,29 @@ async def test_leaving_reaches_the_application(browser: Browser, site: Site) -> 
 @pytest.mark.parametrize("name", ["expired", "form post"])
 async def test_leaving_reaches_an_app(browser: Browser, site: Site, name: str) -> None:
     """The application may redirect on to the scheme of its app. No list of form-action could name it."""
-    page = await browser.new_page(java_script_enabled=name == "expired")
-    button = "Back to Grafana" if name == "expired" else "Continue"
     site.app, site.state = "com.example.app:/signed-in", "expired"
     site.page = PAGES.form_post(site.callback, {"code": "c"}, "en") if name == "form post" else EACH[name]("en")
     site.headers = PAGES.headers(leaves=True)
+    narrow = [(each, value.replace(b"base-uri", b"form-action http: https:; base-uri")) for each, value in site.headers]
+    for headers, aborted in ((site.headers, site.app), (narrow, site.callback)):
+        site.headers = headers
+        page = await browser.new_page(java_script_enabled=name == "expired")
+        await page.goto(site.url)
+        # There is no such app, so the last request of either chain is aborted.
+        async with page.expect_event("requestfailed", lambda each, wanted=aborted: each.url.startswith(wanted)):
+            await page.get_by_role("button", name="Back to Grafana" if name == "expired" else "Continue").click()
+        await page.close()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+async def test_cancel_in_the_messenger(browser: Browser, site: Site, *, javascript: bool) -> None:
+    """The waiting page leads to the application, with and without scripts."""
+    page = await browser.new_page(java_script_enabled=javascript)
+    site.show("waiting", PAGES.headers(leaves=True))
     await page.goto(site.url)
-    async with page.expect_event("requestfailed", lambda request: request.url == site.app):  # There is no such app.
-        await page.get_by_role("button", name=button).click()
-    site.headers = [
-        (name, value.replace(b"base-uri", b"form-action 'self' http: https:; base-uri")) for name, value in site.headers
-    ]
-    await page.goto(site.url)
-    async with page.expect_console_message(lambda message: "form-action" in message.text):
-        await page.get_by_role("button", name=button).click()
+    site.show("cancelled")
+    await page.wait_for_url(f"http://127.0.0.1:{site.home_port}/home")
+    assert site.received == {"error": "access_denied"}
     await page.close()
 
 

@@ -7,7 +7,7 @@ const SCOPE = "openid profile phone";
 const REQUEST_TIMEOUT = 10_000;
 
 const SENTENCES = {
-  access_denied: "You went back without signing in. Nothing was shared.",
+  access_denied: "You did not sign in. Nothing was shared.",
   unauthorized_client: "The project's public access is off, so this page cannot sign anyone in.",
 };
 

@@ -97,8 +97,8 @@ class SigningKeys:
     async def read_id_token(self, id_token: str, *, issuer: str, client_id: str) -> dict[str, Any] | None:
         """Return the claims of an ID token of a client, also if it has expired (OpenID Connect Core, section 3.1.2.1).
 
-        Return None if it is not one: then a key that is not leaked has not signed it within `HINTS_ACCEPTED_FOR`, or it
-        belongs to another client.
+        Return None for any other text, for a token of another client, and for one whose key was erased: after a leak,
+        or `HINTS_ACCEPTED_FOR` after its successor began to sign.
         """
         kid = key_id_of(id_token)
         jwk = next((key.public_jwk for key in await self._current_keys(self._clock()) if key.kid == kid), None)
