@@ -28,9 +28,9 @@ def every_error() -> Iterator[type[TaproofError]]:
         error = waiting.pop()
         waiting += error.__subclasses__()
         # Those of the command line, of the sandbox and of an import never reach this map.
-        if error.__module__.startswith(("taproof.core", "taproof.service", "taproof.storage")):
-            if not error.__module__.startswith("taproof.storage.export"):
-                yield error
+        in_service = error.__module__.startswith(("taproof.core", "taproof.service", "taproof.storage"))
+        if in_service and not error.__module__.startswith("taproof.storage.export"):
+            yield error
 
 
 def test_every_error_has_the_one_shape() -> None:

@@ -33,7 +33,7 @@ class EndSessionPages:
         if request.method == "POST":
             parameters = await read_form(request)
         else:
-            parameters = read_query(request.scope["query_string"].decode("latin-1"))
+            parameters = read_query(request.scope["query_string"])
         done = await self._sign_outs.sign_out(parameters)
         if done.redirect_to is not None:
             return redirect_answer(done.redirect_to)

@@ -160,8 +160,8 @@ class Bots:
             await self._ask(held)
         except BotTokenRefused:
             if await self.mark_broken(holder):
-                bot = {"project_id": holder.project_id, "bot_username": holder.username}
-                _log.error("project_bot_broken", **bot, advice=_SUPERSEDED)
+                project_id, bot_username = holder.project_id, holder.username
+                _log.error("project_bot_broken", project_id=project_id, bot_username=bot_username, advice=_SUPERSEDED)
         else:
             raise BotTaken
 
