@@ -22,13 +22,17 @@ from taproof.core.clock import DAY
 from taproof.core.deliveries import Delivery
 from taproof.core.errors import InsufficientRole, InvalidAccessToken, LastOwner, ProjectsNeedOwner, SignedOut
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient
+from taproof.core.oidc.grants import NewGrant
 from taproof.core.page_cursor import PageCursor
 from taproof.core.project_bots import ProjectBot
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.roles import PERMITTED, ROLES, ProjectAction
+from taproof.core.sessions import SessionKey
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
+from taproof.storage.queries.oidc.grants import create_grant
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.sqlite.store import SqliteStorage
 
 URL: Final = "https://example.com/"
@@ -132,6 +136,8 @@ class Stage(NamedTuple):
     """With a bot."""
     client: OidcClient
     public_client: OidcClient
+    grant: NewGrant
+    """Of the account 3003 at `client`."""
     failed: Delivery
     held: Delivery
 
@@ -156,6 +162,14 @@ async def set_stage(storage: Storage, seed: Seed) -> Stage:
     assert await seed.attempted(failed, "failed")
     held = await seed.claimed(project)
     await seed.confirmed(project)
+    client = await seed.client(project)
+    held_by_client = (seed.name("auth"), client.id, 0, project.id, SessionKey(0, b"none"), seed.identity("3003"))
+    grant = NewGrant(*held_by_client, "openid", NOW, NOW)
+
+    async def create(transaction: Transaction) -> None:
+        await create_grant(transaction, grant)
+
+    await storage.grants._database.in_transaction(create)
     return Stage(
         ada=ada,
         bob=bob,
@@ -170,8 +184,9 @@ async def set_stage(storage: Storage, seed: Seed) -> Stage:
         project=project,
         rotating=rotating,
         other=other,
-        client=await seed.client(project),
+        client=client,
         public_client=await seed.client(project, auth_method="none"),
+        grant=grant,
         failed=failed,
         held=held,
     )
@@ -271,6 +286,7 @@ def scenes(seed: Seed, stage: Stage) -> dict[str, Scene]:
             create_client, (ada, new_client, 3), [(bob, new_client, 3), (ada, new_client, 2), (ada, client, 3)]
         ),
         "update_client": of_client(store.oidc_clients.update_client, ClientChanges(auth_method="none"), NOW),
+        "end_client_grant": of_client(store.grants.end_client_grant, stage.grant.id, NOW),
         "delete_client": of_client(store.oidc_clients.delete_client),
         "regenerate_client_secret": of_client(
             store.oidc_clients.regenerate_client_secret,
@@ -330,7 +346,9 @@ def scenes(seed: Seed, stage: Stage) -> dict[str, Scene]:
             [("2002", project, ada, 9), ("1001", project, bob, 9)],
         ),
         "erase_person": Scene(
-            store.erasure.erase_person, ("1001", ada, name, 9), [("2002", ada, name, 9), ("1001", bob, name, 9)]
+            store.erasure.erase_person,
+            ("1001", ada, name, 9, NOW),
+            [("2002", ada, name, 9, NOW), ("1001", bob, name, 9, NOW)],
         ),
     }
 
@@ -390,6 +408,7 @@ ACTIONS: Final[dict[str, ProjectAction]] = {
     "create_client": "write",
     "update_client": "write",
     "delete_client": "write",
+    "end_client_grant": "write",
     "regenerate_client_secret": "write",
     "resend_delivery": "write",
     "erase_sessions": "write",
