@@ -46,7 +46,7 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
     }
     assert public == client | changed
     settings = ("--name", "New", "--id-token-lifetime", "300", "--auth-method", "post")
-    ends = ("--post-logout-redirect-uri", URI, "--backchannel-logout-uri", "https://a.example/out")
+    ends = ("--logout-redirect-uri", URI, "--logout-uri", "https://a.example/out")
     told = run_json("clients", "update", *one, *ends)
     assert (told["post_logout_redirect_uris"], told["backchannel_logout_uri"]) == ([URI], "https://a.example/out")
     cleared = run_json("clients", "update", *one, *ends[::2][:1], "", ends[2], "")

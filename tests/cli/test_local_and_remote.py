@@ -167,6 +167,7 @@ def test_a_project_from_creation_to_deletion(setup: Setup, where: str) -> None:
     one = (own, client["client_id"])
     assert do("clients", "update", *one, "--name", "New")["name"] == "New"
     assert do("clients", "regenerate", *one, "--yes")["client_secret"] != client["client_secret"]
+    assert do("clients", "grants", *one) == {"grants": [], "next_cursor": None}
     assert do("clients", "delete", *one, "--yes") == {"deleted": True}
 
     invitation = do("members", "invite", own, "--role", "viewer")
@@ -220,6 +221,7 @@ def test_errors_are_the_same(setup: Setup, subtests: pytest.Subtests) -> None:
         ("members", "remove", project_id, BOB, "--yes"),
         ("members", "set-role", project_id, ADA, "viewer"),
         ("clients", "delete", project_id, f"oidc_{NOBODY}", "--yes"),
+        ("clients", "end-grant", project_id, f"oidc_{NOBODY}", f"auth_{NOBODY}", "--yes"),
         ("tokens", "show", f"tok_{NOBODY}"),
         ("tokens", "revoke", f"tok_{NOBODY}", "--yes"),
     ):

@@ -10,7 +10,7 @@ import httpx
 from tests.e2e.canary_search import Canary, text_canary
 from tests.e2e.canary_walker import PHONES, SHARE, WITHOUT, Walk, Walker, echoing_receiver
 from tests.e2e.conftest import OwnProject, Phone, make_phone
-from tests.e2e.openid import answer_of, begin, create_client, new_browser
+from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser
 from tests.ports import free_port
 
 
@@ -122,19 +122,23 @@ def management(walker: Walker) -> None:
 
 
 def openid(walker: Walker) -> None:
-    """Sign in with a pushed request, use the code twice, push its ID token as a hint, and begin a device's sign-in."""
-    shop = create_client(walker.developer, walker.make_project("OpenID").id)
+    """Sign in with a pushed request, use every token and the code twice, push a hint, sign out, and begin a device."""
+    project = walker.make_project("OpenID")
+    grants = ["authorization_code", "device_code", "refresh_token"]
+    told = f"{walker.walk.service.base_url}/healthz"
+    shop = create_client(walker.developer, project.id, grant_types=grants, backchannel_logout_uri=told)
     state, nonce = (f"canary{secrets.token_hex(16)}" for _ in range(2))
     with new_browser(walker.walk.service.base_url) as browser:
         browser.event_hooks = walker.client.event_hooks
         pushed = browser.post("/oidc/par", data=shop.request(state=state, nonce=nonce), auth=shop.auth).json()
         browser.get("/oidc/authorize", params={"client_id": shop.id, "request_uri": pushed["request_uri"]})
-        page = begin(browser, shop, state=state, nonce=nonce)
+        page = begin(browser, shop, state=state, nonce=nonce, scope="openid profile offline_access")
         deeplink = page.deeplink
         make_phone(walker.client, "Somebody").sign_in({"deeplink": deeplink})
         code = walker.note("code", answer_of(page.load())["code"])
         tokens = shop.redeem(code).json()
         assert shop.userinfo(tokens["access_token"]).status_code == 200
+        use_refresh_tokens(walker, browser, project.id, shop, tokens)
         assert {shop.redeem(code).status_code, shop.userinfo(tokens["access_token"]).status_code} == {400, 401}
         hinted = shop.request(id_token_hint=tokens["id_token"])
         assert browser.post("/oidc/par", data=hinted, auth=shop.auth).status_code == 201
@@ -155,6 +159,33 @@ def openid(walker: Walker) -> None:
     walker.note("device code", device["device_code"])
     # The database keeps these for the application until the sign-in is over.
     walker.walk.names += [state, nonce, device["user_code"], device["user_code"].replace("-", "")]
+
+
+def use_refresh_tokens(
+    walker: Walker, browser: httpx.Client, project_id: str, shop: Client, tokens: dict[str, Any]
+) -> None:
+    """Refresh, introspect, revoke an access token, use a refresh token twice, sign out, and be told of a logout."""
+
+    def refresh(token: str) -> dict[str, Any]:
+        walker.note("refresh token", token)
+        form = {"grant_type": "refresh_token", "refresh_token": token}
+        answer: dict[str, Any] = browser.post("/oidc/token", data=form, auth=shop.auth).json()
+        return answer
+
+    first = tokens["refresh_token"]
+    refreshed = refresh(first)
+    for name in ("access_token", "id_token"):
+        walker.note(f"{name} of a refresh", refreshed[name].rpartition(".")[2])
+    for token in (refreshed["refresh_token"], refreshed["access_token"]):
+        assert browser.post("/oidc/introspect", data={"token": token}, auth=shop.auth).json()["active"]
+    assert browser.post("/oidc/revoke", data={"token": refreshed["access_token"]}, auth=shop.auth).status_code == 200
+    again = refresh(refreshed["refresh_token"])
+    assert refresh(first)["error"] == "invalid_grant"
+    walker.note("refresh token", again["refresh_token"])
+    sid = shop.read_id_token(again["id_token"])["sid"]
+    walker.developer.ask("DELETE", f"/projects/{project_id}/clients/{shop.id}/grants/{sid}")
+    assert browser.get("/oidc/end_session", params={"id_token_hint": again["id_token"]}).status_code == 200
+    walker.note("id_token of a refresh", again["id_token"].rpartition(".")[2])
 
 
 def broken_bot(walker: Walker, project: OwnProject) -> None:
@@ -251,6 +282,9 @@ def errors(walker: Walker, project: OwnProject) -> None:
         developer.call("POST", f"/projects/{project.id}/clients", json={"name": "n", "redirect_uris": [value]})
         developer.call("PATCH", f"/projects/{project.id}", json={"webhook_url": f"gopher://{value}"})
         client.post("/oidc/token", data={"client_id": value, "client_secret": value, "code": value})
+        client.post("/oidc/token", data={"client_id": value, "grant_type": "refresh_token", "refresh_token": value})
+        client.post("/oidc/revoke", data={"client_id": value, "token": value})
+        client.get("/oidc/end_session", params={"id_token_hint": value, "post_logout_redirect_uri": value})
         client.get("/oidc/userinfo", headers={"Authorization": f"Bearer {value}"})
         client.get("/oidc/authorize", params={"client_id": value, "request_uri": value})
         client.get(f"/oidc/authorize/{value}", headers={"Cookie": f"taproof_oidc_{value}={value}"})

@@ -286,6 +286,10 @@ class Phone:
         messages: list[dict[str, Any]] = answer["messages"]
         return messages
 
+    def send(self, text: str) -> None:
+        """Send a message to the bot, and wait for its answer."""
+        assert self.post("send", {"text": text, "wait": 10})["answered"], "the bot did not answer"
+
     def tap(self, button: str, message_id: int | None = None) -> str | None:
         """Tap `Confirm`, `Cancel` or a button by its label, of the newest message with buttons unless one is named.
 

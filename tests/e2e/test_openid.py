@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, make_phone
 from tests.e2e.openid import Client, answer_of, begin, create_client, new_browser, sign_in
+from tests.e2e.receiver import receiving
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +158,47 @@ def test_an_erasure_ends_the_tokens(browser: httpx.Client, shop: Client, phone: 
     access_token = shop.redeem(code).json()["access_token"]
     assert developer.call("DELETE", f"/users/{phone.messenger_id}").status_code == 200
     assert shop.userinfo(access_token).status_code == 401
+
+
+def test_a_report_ends_what_the_application_holds(
+    browser: httpx.Client, developer: Developer, project: OwnProject, phone: Phone
+) -> None:
+    """From the report in the messenger to the application's own address: its tokens end, and it is told."""
+    with receiving() as received:
+        grants = ["authorization_code", "refresh_token"]
+        app = create_client(developer, project.id, grant_types=grants, backchannel_logout_uri=f"{received.url}/out")
+        code = sign_in(browser, app, phone, scope="openid profile offline_access")
+        tokens = app.redeem(code).json()
+
+        def refresh(token: str) -> httpx.Response:
+            form = {"grant_type": "refresh_token", "refresh_token": token}
+            return app.http.post("/oidc/token", data=form, auth=app.auth)
+
+        tokens = refresh(tokens["refresh_token"]).json()
+        claims = claims_of(app, phone, tokens)
+        path = f"/projects/{project.id}/clients/{app.id}/grants"
+        assert [each["id"] for each in developer.ask("GET", path)["grants"]] == [claims["sid"]]
+        phone.send("/sessions")
+        phone.tap("1. This wasn’t me")
+        assert refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+        assert app.userinfo(tokens["access_token"]).status_code == 401
+        assert developer.ask("GET", path)["grants"] == []
+        (told,) = received.wait_for(1)
+        form = dict(parse_qsl(told.body.decode()))
+        logout = app.read_id_token(form["logout_token"])
+        assert (told.path, logout["sid"], logout["sub"]) == ("/out", claims["sid"], phone.messenger_id)
+
+
+def test_signing_out(browser: httpx.Client, developer: Developer, project: OwnProject, phone: Phone) -> None:
+    """The application sends its user to Taproof, which ends the tokens and leads back."""
+    back = "https://app.example/bye"
+    grants = ["authorization_code", "refresh_token"]
+    app = create_client(developer, project.id, grant_types=grants, post_logout_redirect_uris=[back])
+    tokens = app.redeem(sign_in(browser, app, phone, scope="openid offline_access")).json()
+    parameters = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": back, "state": "s"}
+    response = browser.get("/oidc/end_session", params=parameters)
+    assert (response.status_code, response.headers["location"]) == (303, f"{back}?state=s")
+    form = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+    assert app.http.post("/oidc/token", data=form, auth=app.auth).json()["error"] == "invalid_grant"
+    shown = browser.get("/oidc/end_session", params=parameters | {"post_logout_redirect_uri": f"{back}/x"})
+    assert (shown.status_code, "is not registered" in shown.text) == (400, True)

@@ -193,7 +193,7 @@ async def test_failures_are_retried_for_a_day(provider: Provider, receiver: Rece
     for number, delay in enumerate(LOGOUT_DELAYS, 1):
         assert await sending.send() == ["retried"]
         assert len(receiver.arrived) == number
-        last = await failure(shop.id)
+        last = await failure(shop.project.id, shop.id)
         assert last is not None
         assert (last.failed_at, last.failure, last.is_retried) == (provider.node.clock.now, "500", True)
         provider.later(delay - 1)
@@ -201,7 +201,7 @@ async def test_failures_are_retried_for_a_day(provider: Provider, receiver: Rece
         provider.later(delay // 5 + 2)  # The longest random delay.
     assert await sending.send() == ["dead"]
     assert 23 * HOUR < provider.node.clock.now - begun < 30 * HOUR
-    last = await failure(shop.id)
+    last = await failure(shop.project.id, shop.id)
     assert last is not None
     assert not last.is_retried
     claims = [await verified(shop, body) for _, _, body in receiver.arrived]
@@ -218,7 +218,7 @@ async def test_an_internal_address_gets_nothing(provider: Provider, receiver: Re
     async with open_webhook_client(AddressRules(), frozenset({443}), allow_http=True) as client:
         assert await Sending(provider, client.post).send() == ["retried"]
     assert receiver.arrived == []
-    last = await provider.node.storage.logouts.read_logout_failure(shop.id)
+    last = await provider.node.storage.logouts.read_logout_failure(shop.project.id, shop.id)
     assert last is not None
     assert last.failure == "address_not_allowed"
 

@@ -287,6 +287,12 @@ async def test_discovery(web: Web) -> None:
     assert metadata["code_challenge_methods_supported"] == ["S256"]
     assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token", DEVICE_GRANT]
     assert metadata["ui_locales_supported"] == sorted(LANGUAGES)
+    assert metadata["scopes_supported"] == ["openid", "profile", "email", "phone", "offline_access"]
+    assert "sid" in metadata["claims_supported"]
+    assert metadata["backchannel_logout_supported"] is metadata["backchannel_logout_session_supported"] is True
+    assert metadata["end_session_endpoint"] == f"{ISSUER}/oidc/end_session"
+    assert "none" not in metadata["introspection_endpoint_auth_methods_supported"]
+    assert "none" in metadata["revocation_endpoint_auth_methods_supported"]
     assert metadata["authorization_response_iss_parameter_supported"] is True
     for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
         assert metadata[name] is False  # Without this, `request_uri` would count as supported.

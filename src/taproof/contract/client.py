@@ -161,7 +161,7 @@ class ClientSettings(TypedDict, total=False):
             default=[],
             option=Option(
                 'An address for users who signed out; repeat it for several. "": none.',
-                flag="--post-logout-redirect-uri",
+                flag="--logout-redirect-uri",
                 metavar="URI",
             ),
         ),
@@ -175,7 +175,7 @@ class ClientSettings(TypedDict, total=False):
             example="https://grafana.example/backchannel-logout",
             limits={"maxLength": REDIRECT_URI_LENGTH, "pattern": _LOGOUT_URI},
             default="",
-            option=Option('The address that gets logout tokens. "": none.', metavar="URI"),
+            option=Option('The address that gets logout tokens. "": none.', flag="--logout-uri", metavar="URI"),
         ),
     ]
 

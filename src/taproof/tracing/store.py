@@ -35,7 +35,8 @@ class TracedStore:
 
     def wrap(self, storage: Storage) -> Storage:
         """Return an object with the same parts, whose operations are traced."""
-        parts = {name: self._wrap_part(getattr(storage, name)) for name in Storage.__annotations__}
+        own = {name: part for name, part in vars(storage).items() if name != "database" and not name.startswith("_")}
+        parts = {name: self._wrap_part(part) for name, part in own.items()}
         return cast("Storage", SimpleNamespace(**parts, close=storage.close, ping=storage.ping))
 
     def _wrap_part(self, part: object) -> SimpleNamespace:

@@ -1,5 +1,6 @@
 """Refresh tokens, revocation and introspection (RFC 6749, section 6; RFC 9700, section 4.14; RFC 7009; RFC 7662)."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +9,12 @@ from tests.openid_provider import ADA, ISSUER, REQUESTER, InBrowser, Provider, S
 from tests.service.conftest import acting
 from tests.service.oidc.test_tokens import claims_of, userinfo_error
 
-from taproof.core.clock import DAY, HOUR, MINUTE
+from taproof.core.clock import DAY, HOUR, MINUTE, iso8601
 from taproof.core.entropy import system_entropy
 from taproof.core.oidc.grants import OidcGrant, read_refresh_token
 from taproof.core.projects import ProjectChanges
 from taproof.service.erasure import Erasure
+from taproof.service.user_export import Texts, UserExports
 
 OFFLINE = "openid profile offline_access"
 
@@ -294,3 +296,25 @@ async def test_phone_numbers_of_those_who_stay(provider: Provider) -> None:
         assert ("phone_number" in claims) is has_phone
         grant = await stored(user)
         assert (grant.encrypted_phone is not None) is has_phone
+
+
+async def test_an_export_contains_what_clients_hold(provider: Provider, shop: Shop) -> None:
+    """Without the hashes of the tokens; the developer and the operator get it, and an erasure removes it."""
+    node = provider.node
+    user = await kept(shop)
+    exports = UserExports(node.storage, node.encryptor, node.clock)
+
+    async def grants_of(texts: Texts) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads("".join([each async for each in texts]))["grants"]
+        return found
+
+    (shown,) = await grants_of(await exports.export_user(shop.developer, ADA.messenger_id))
+    assert [shown] == await grants_of(exports.export_everywhere(ADA.messenger_id))
+    assert (shown["client_id"], shown["messenger_name"], shown["scopes"]) == (shop.id, ADA.messenger_name, OFFLINE)
+    assert shown["created_at"] == iso8601(node.clock.now)
+    assert not [name for name in shown if name.endswith("_hash")]
+    token = read_refresh_token(user.refresh_token)
+    assert token is not None
+    assert token.hashes.secret.hex() not in json.dumps(shown)
+    assert await Erasure(node.storage, node.clock, system_entropy).erase_user(acting(shop.developer), ADA.messenger_id)
+    assert await grants_of(await exports.export_user(shop.developer, ADA.messenger_id)) == []

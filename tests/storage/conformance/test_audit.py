@@ -22,13 +22,17 @@ from taproof.core.clock import DAY
 from taproof.core.deliveries import Delivery
 from taproof.core.errors import InsufficientRole, InvalidAccessToken, LastOwner, ProjectsNeedOwner, SignedOut
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient
+from taproof.core.oidc.grants import NewGrant
 from taproof.core.page_cursor import PageCursor
 from taproof.core.project_bots import ProjectBot
 from taproof.core.projects import Project, ProjectChanges
 from taproof.core.roles import PERMITTED, ROLES, ProjectAction
+from taproof.core.sessions import SessionKey
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
+from taproof.storage.queries.oidc.grants import create_grant
+from taproof.storage.queries.transaction import Transaction
 
 URL: Final = "https://example.com/"
 REFUSED: Final = (apsw.ConstraintError, asyncpg.UniqueViolationError)
@@ -123,6 +127,8 @@ class Stage(NamedTuple):
     """With a bot."""
     client: OidcClient
     public_client: OidcClient
+    grant: NewGrant
+    """Of the account 3003 at `client`."""
     failed: Delivery
     held: Delivery
 
@@ -147,6 +153,14 @@ async def set_stage(storage: Storage, seed: Seed) -> Stage:
     assert await seed.attempted(failed, "failed")
     held = await seed.claimed(project)
     await seed.confirmed(project)
+    client = await seed.client(project)
+    held_by_client = (seed.name("auth"), client.id, 0, project.id, SessionKey(0, b"none"), seed.identity("3003"))
+    grant = NewGrant(*held_by_client, "openid", NOW, NOW)
+
+    async def create(transaction: Transaction) -> None:
+        await create_grant(transaction, grant)
+
+    await storage.grants._database.in_transaction(create)
     return Stage(
         ada=ada,
         bob=bob,
@@ -161,8 +175,9 @@ async def set_stage(storage: Storage, seed: Seed) -> Stage:
         project=project,
         rotating=rotating,
         other=other,
-        client=await seed.client(project),
+        client=client,
         public_client=await seed.client(project, auth_method="none"),
+        grant=grant,
         failed=failed,
         held=held,
     )
@@ -262,6 +277,8 @@ def scenes(seed: Seed, stage: Stage) -> dict[str, Scene]:
             create_client, (ada, new_client, 3), [(bob, new_client, 3), (ada, new_client, 2), (ada, client, 3)]
         ),
         "update_client": of_client(store.oidc_clients.update_client, ClientChanges(auth_method="none"), NOW),
+        "end_client_grant": of_client(store.grants.end_client_grant, stage.grant.id, NOW),
+        "edit_groups": of_client(store.oidc_clients.edit_groups, lambda groups: groups.with_group("staff"), NOW),
         "delete_client": of_client(store.oidc_clients.delete_client),
         "regenerate_client_secret": of_client(
             store.oidc_clients.regenerate_client_secret,
@@ -321,7 +338,9 @@ def scenes(seed: Seed, stage: Stage) -> dict[str, Scene]:
             [("2002", project, ada, 9), ("1001", project, bob, 9)],
         ),
         "erase_person": Scene(
-            store.erasure.erase_person, ("1001", ada, name, 9), [("2002", ada, name, 9), ("1001", bob, name, 9)]
+            store.erasure.erase_person,
+            ("1001", ada, name, 9, NOW),
+            [("2002", ada, name, 9, NOW), ("1001", bob, name, 9, NOW)],
         ),
     }
 
@@ -330,7 +349,7 @@ AUDITED: Final = {
     name
     for part in PARTS.values()
     for name, each in inspect.getmembers(part, inspect.isfunction)
-    if {"entry", "describe"} & inspect.signature(each).parameters.keys()
+    if not name.startswith("_") and {"entry", "describe"} & inspect.signature(each).parameters.keys()
 } - {"add_audit_entry", "end_sign_in"}
 """The methods that take an entry."""
 
@@ -376,7 +395,9 @@ ACTIONS: Final[dict[str, ProjectAction]] = {
     "promote_webhook_secret": "secrets",
     "create_client": "write",
     "update_client": "write",
+    "edit_groups": "write",
     "delete_client": "write",
+    "end_client_grant": "write",
     "regenerate_client_secret": "write",
     "resend_delivery": "write",
     "erase_sessions": "write",

@@ -70,4 +70,4 @@ class ClientGrants:
         """Return the last failed attempt to tell the client that a user is signed out; None if it was told since."""
         async with reading_project(self._storage, developer, project_id):
             await self._clients.read_client(developer, project_id, client_id)
-            return await self._storage.logouts.read_logout_failure(client_id)
+            return await self._storage.logouts.read_logout_failure(project_id, client_id)

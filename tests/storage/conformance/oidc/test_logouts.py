@@ -83,13 +83,13 @@ async def test_retry_logout_until_the_last_attempt(storage: Storage, seed: Seed)
 async def test_read_logout_failure_is_the_last_one(storage: Storage, seed: Seed) -> None:
     """Until the client was told; other clients have their own."""
     logout, failure = await claimed(storage, seed), storage.logouts.read_logout_failure
-    assert await failure(logout.client_id) is None
+    assert await failure(logout.project_id, logout.client_id) is None
     await storage.logouts.retry_logout(logout, NOW + HOUR, "500", NOW + 1)
-    assert await failure(logout.client_id) == LogoutFailure(NOW + 1, "500", is_retried=True)
-    assert await failure("oidc_other") is None
+    assert await failure(logout.project_id, logout.client_id) == LogoutFailure(NOW + 1, "500", is_retried=True)
+    assert await failure(logout.project_id, "oidc_other") is None
     (second,) = await storage.logouts.claim_logouts(NOW + HOUR, NOW + 2 * HOUR, 9)
     await storage.logouts.retry_logout(second, None, "timeout", NOW + HOUR)
-    assert await failure(logout.client_id) == LogoutFailure(NOW + HOUR, "timeout", is_retried=False)
+    assert await failure(logout.project_id, logout.client_id) == LogoutFailure(NOW + HOUR, "timeout", is_retried=False)
 
 
 async def test_purge_logouts_by_age(storage: Storage, seed: Seed) -> None:

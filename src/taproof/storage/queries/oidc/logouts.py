@@ -18,7 +18,7 @@ UPDATE oidc_logouts SET due_at = $1, attempts = attempts + 1, failed_at = $2, fa
 WHERE sid = $4 AND due_at = $5 RETURNING sid"""
 READ_LOGOUT_FAILURE: Final = """
 SELECT failed_at, failure, due_at IS NOT NULL FROM oidc_logouts
-WHERE client_id = $1 AND failed_at IS NOT NULL ORDER BY failed_at DESC LIMIT 1"""
+WHERE project_id = $1 AND client_id = $2 AND failed_at IS NOT NULL ORDER BY failed_at DESC LIMIT 1"""
 PURGE_LOGOUTS: Final = Purge("oidc_logouts", "sid", "created_at <= $1")
 
 
@@ -50,9 +50,9 @@ class LogoutQueries(Queries):
         values = (due_at, now, failure, logout.sid, logout.leased_until)
         return bool(await self._database.change(RETRY_LOGOUT, *values))
 
-    async def read_logout_failure(self, client_id: str) -> LogoutFailure | None:
+    async def read_logout_failure(self, project_id: str, client_id: str) -> LogoutFailure | None:
         """Return the last failed attempt to tell a client; None if there is none, or if it was told since."""
-        found = await self._database.read(READ_LOGOUT_FAILURE, client_id)
+        found = await self._database.read(READ_LOGOUT_FAILURE, project_id, client_id)
         return LogoutFailure(found[0][0], found[0][1], bool(found[0][2])) if found else None
 
     async def purge_logouts(self, before: int, limit: int) -> int:
