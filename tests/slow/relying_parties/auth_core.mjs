@@ -6,18 +6,26 @@ import http from 'node:http';
 import { Auth } from '@auth/core';
 
 const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, PORT } = process.env;
+process.env.AUTH_TAPROOF_ISSUER = OIDC_ISSUER;
+process.env.AUTH_TAPROOF_ID = OIDC_CLIENT_ID;
+process.env.AUTH_TAPROOF_SECRET = OIDC_CLIENT_SECRET;
 const fingerprint = (token) => createHash('sha256').update(token).digest('hex').slice(0, 16);
 const escaped = (text) => String(text).replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
+
+const taproof = {
+  id: "taproof",
+  name: "Messenger",
+  type: "oidc",
+  issuer: process.env.AUTH_TAPROOF_ISSUER,
+  clientId: process.env.AUTH_TAPROOF_ID,
+  clientSecret: process.env.AUTH_TAPROOF_SECRET,
+};
 
 const config = {
   secret: randomBytes(32).toString('hex'),
   trustHost: true,
   basePath: '/auth',
-  providers: [{
-    id: 'taproof', name: 'a messenger', type: 'oidc', issuer: OIDC_ISSUER, clientId: OIDC_CLIENT_ID, clientSecret: OIDC_CLIENT_SECRET,
-    checks: ['pkce', 'state', 'nonce'],
-    style: { logo: '' }, // Its logos are on another site.
-  }],
+  providers: [{ ...taproof, style: { logo: '' } }], // Its logos are on another site.
   callbacks: {
     // `account` and `profile`, the claims of the ID token, are there only when a user signs in.
     jwt: ({ token, account, profile }) => (account ? {

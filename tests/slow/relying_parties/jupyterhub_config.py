@@ -1,21 +1,25 @@
-"""A relying party: JupyterHub with oauthenticator's GenericOAuthenticator, set up as its documentation recommends.
+"""A relying party: JupyterHub with the configuration of docs/how-to/oidc/jupyterhub.md, on ports of its own.
 
-Start it with `jupyterhub -f` in a directory of its own. Users are named by their `sub`. They stay on the hub's home
-page, because no notebook server is needed to see who is signed in. `PROXY` is the command of configurable-http-proxy.
+Start it with `jupyterhub -f` in a directory of its own. Users stay on the hub's home page, because no notebook server
+is needed to see who is signed in. `PROXY` is the command of configurable-http-proxy.
 """
 
 import json
 import os
 import shlex
+from pathlib import Path
 from typing import Any
 
-import requests
 from jupyterhub.utils import random_port
+from tests.docs.blocks import block_of
 from tests.slow.relying_parties.pages import fingerprint
 
 c = get_config()  # type: ignore[name-defined] # noqa: F821 — traitlets provides it.
 port = int(os.environ["PORT"]) or random_port()
-published = requests.get(f"{os.environ['OIDC_ISSUER']}/.well-known/openid-configuration", timeout=30).json()
+text = block_of("how-to/oidc/jupyterhub.md", "python").text
+assert text.count("127.0.0.1:8000") == 2
+Path("page.py").write_text(text.replace("127.0.0.1:8000", f"127.0.0.1:{port}"), "utf-8")
+load_subconfig("page.py", str(Path.cwd()))  # type: ignore[name-defined] # noqa: F821 — as above.
 
 
 def report(_authenticator: object, _handler: object, signed_in: dict[str, Any]) -> dict[str, Any]:
@@ -26,23 +30,9 @@ def report(_authenticator: object, _handler: object, signed_in: dict[str, Any]) 
     return signed_in
 
 
-c.JupyterHub.authenticator_class = "generic-oauth"
-c.GenericOAuthenticator.client_id = os.environ["OIDC_CLIENT_ID"]
-c.GenericOAuthenticator.client_secret = os.environ["OIDC_CLIENT_SECRET"]
-c.GenericOAuthenticator.authorize_url = published["authorization_endpoint"]
-c.GenericOAuthenticator.token_url = published["token_endpoint"]
-c.GenericOAuthenticator.userdata_url = published["userinfo_endpoint"]
-c.GenericOAuthenticator.oauth_callback_url = f"http://127.0.0.1:{port}/hub/oauth_callback"
-c.GenericOAuthenticator.scope = ["openid", "profile"]
-c.GenericOAuthenticator.username_claim = "sub"
-c.GenericOAuthenticator.login_service = "a messenger"
-c.GenericOAuthenticator.allow_all = True
 c.GenericOAuthenticator.post_auth_hook = report
-
-c.JupyterHub.bind_url = f"http://127.0.0.1:{port}"
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{random_port()}"
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{random_port()}"
 c.ConfigurableHTTPProxy.command = shlex.split(os.environ["PROXY"])
-c.JupyterHub.spawner_class = "simple"
 c.JupyterHub.redirect_to_server = False
 print(json.dumps({"port": port}), flush=True)

@@ -1,4 +1,4 @@
-"""A relying party: Synapse, a Matrix homeserver, on SQLite, with single sign-on as its documentation sets it up."""
+"""A relying party: Synapse, a Matrix homeserver, on SQLite, with the provider of docs/how-to/oidc/synapse.md."""
 
 import json
 import os
@@ -7,11 +7,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+from tests.docs.blocks import block_of
+
 
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+def settings(place: Path) -> dict[str, object]:
+    """Return the settings of the documentation, with the values of this provider."""
+    secret = place / "taproof-secret"
+    secret.write_text(os.environ["OIDC_CLIENT_SECRET"], "utf-8")
+    text = block_of("how-to/oidc/synapse.md", "yaml", "oidc_providers").text
+    for example, value in (
+        ("https://signin.example.com", os.environ["OIDC_ISSUER"]),
+        ("oidc_…", os.environ["OIDC_CLIENT_ID"]),
+        ("/etc/matrix-synapse/taproof-secret", str(secret)),
+    ):
+        assert example in text, example
+        text = text.replace(example, value)
+    read: dict[str, object] = yaml.safe_load(text)
+    return read
 
 
 if __name__ == "__main__":
@@ -30,22 +49,10 @@ if __name__ == "__main__":
         "log_config": str(place / "log.yaml"),
         "trusted_key_servers": [],
         "report_stats": False,
+        # The tests start sign-ins faster than a person does.
+        "rc_login": {"address": {"per_second": 100, "burst_count": 100}},
         "ip_range_whitelist": ["127.0.0.1"],
         "sso": {"client_whitelist": [f"{base_url}/"]},
-        "oidc_providers": [
-            {
-                "idp_id": "taproof",
-                "idp_name": "Messenger",
-                "issuer": os.environ["OIDC_ISSUER"],
-                "client_id": os.environ["OIDC_CLIENT_ID"],
-                "client_secret": os.environ["OIDC_CLIENT_SECRET"],
-                "scopes": ["openid", "profile"],
-                "user_mapping_provider": {
-                    "config": {"localpart_template": "u{{ user.sub }}", "display_name_template": "{{ user.name }}"}
-                },
-                "backchannel_logout_enabled": True,
-            }
-        ],
     }
     logging = {
         "version": 1,
@@ -53,7 +60,7 @@ if __name__ == "__main__":
         "root": {"level": "WARNING", "handlers": ["console"]},
     }
     # YAML contains JSON.
-    (place / "homeserver.yaml").write_text(json.dumps(config))
+    (place / "homeserver.yaml").write_text(json.dumps(config | settings(place)))
     (place / "log.yaml").write_text(json.dumps(logging))
     command = [sys.executable, "-m", "synapse.app.homeserver", "-c", str(place / "homeserver.yaml")]
     subprocess.run([*command, "--generate-keys"], check=True)

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 async def press_both_to_sign_in(page: Page) -> None:
     await press_sign_in(page)
-    await page.get_by_role("button", name="Sign in with a messenger").click()
+    await page.get_by_role("button", name="Sign in with Messenger").click()
 
 
 async def press_both_to_sign_out(page: Page) -> None:
@@ -21,6 +21,6 @@ async def press_both_to_sign_out(page: Page) -> None:
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """Auth.js needs the issuer alone, reads the user from the ID token, and checks PKCE, state and nonce."""
+    """With the settings of the documentation, Auth.js needs the issuer alone, and reads the user from the ID token."""
     party = start("auth_core.mjs", provider.register("/auth/callback/taproof"))
     await sign_in_out_and_in_again(page, party, phone, start=press_both_to_sign_in, end=press_both_to_sign_out)

@@ -1,41 +1,55 @@
-"""Authlib's clients for Starlette and for Flask."""
+"""Authlib's clients for Starlette and for Flask: the applications of docs/how-to/oidc/authlib.md, as they stand there."""
 
 import re
 
 import httpx
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 from tests.e2e.conftest import Phone
-from tests.slow.relying_parties.at_provider import sign_in_without_browser
+from tests.slow.relying_parties.at_provider import cancel_at_provider, sign_in_without_browser
 from tests.slow.relying_parties.conftest import StartParty
-from tests.slow.relying_parties.providers import Provider
-from tests.slow.relying_parties.walk import sign_in_out_and_in_again
+from tests.slow.relying_parties.providers import NAME, Provider, SigningAlg
+from tests.slow.relying_parties.walk import Shown, press_sign_in, read_page, sign_in_out_and_in_again
 
 pytestmark = pytest.mark.browser
+STARLETTE, FLASK = "authlib_starlette.py", "authlib_flask.py"
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_starlette(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """A user signs in with PKCE; the application asks userinfo for the name."""
-    party = start("authlib_starlette.py", provider.register("/callback"))
-    await sign_in_out_and_in_again(page, party, phone)
+@pytest.mark.parametrize(("program", "signing_alg"), [(STARLETTE, "RS256"), (FLASK, "ES256")])
+async def test_a_user_signs_in(
+    page: Page, provider: Provider, start: StartParty, phone: Phone, program: str, signing_alg: SigningAlg
+) -> None:
+    """A user signs in with PKCE, is greeted, and signs out; the ID token may be signed with either algorithm."""
+    party = start(program, provider.register("/callback", signing_alg=signing_alg))
+
+    async def read(page: Page) -> Shown:
+        await expect(page.get_by_text(f"Welcome, {NAME}")).to_be_visible()
+        await page.goto(f"{party.base_url}/shown")
+        return await read_page(page)
+
+    await sign_in_out_and_in_again(page, party, phone, read=read)
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_flask(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """A user signs in without PKCE at an application with a secret, which checks an ID token signed with ES256."""
-    party = start("authlib_flask.py", provider.register("/callback", signing_alg="ES256"))
-    await sign_in_out_and_in_again(page, party, phone)
+@pytest.mark.parametrize("program", [STARLETTE, FLASK])
+async def test_a_user_cancels(page: Page, provider: Provider, start: StartParty, phone: Phone, program: str) -> None:
+    """Cancel in the messenger leads back to the application's page, and nobody is signed in."""
+    party = start(program, provider.register("/callback"))
+    await page.goto(party.base_url)
+    await press_sign_in(page)
+    await cancel_at_provider(page, phone, party)
+    await expect(page.get_by_role("link", name="Sign in")).to_be_visible()
 
 
 def test_without_a_browser(provider: Provider, start: StartParty, phone: Phone) -> None:
     """A CI walks through all redirects without a browser or JavaScript, twice."""
-    party = start("authlib_starlette.py", provider.register("/callback"))
+    party = start(STARLETTE, provider.register("/callback"))
     subjects = []
     with httpx.Client(base_url=party.base_url, timeout=60, follow_redirects=True) as client:
         for _ in range(2):
             home = sign_in_without_browser(client, "/sign-in", phone)
             assert str(home.url) == f"{party.base_url}/"
-            subjects += re.findall('id="sub">(.*?)<', home.text)
-            assert 'id="sub"' not in client.post("/sign-out").text
+            subjects += re.findall('id="sub">(.*?)<', client.get("/shown").text)
+            assert "Welcome" not in client.post("/sign-out").text
     assert subjects == [phone.messenger_id] * 2

@@ -1,33 +1,51 @@
-"""Synapse: people sign in to a Matrix homeserver with their messenger."""
+"""Synapse: people sign in to a Matrix homeserver with the provider of docs/how-to/oidc/synapse.md."""
 
 import asyncio
 
 import httpx
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 from tests.e2e.conftest import Phone
-from tests.slow.relying_parties.at_provider import sign_in_at_provider
+from tests.slow.relying_parties.at_provider import cancel_at_provider, sign_in_at_provider
 from tests.slow.relying_parties.conftest import StartParty
+from tests.slow.relying_parties.processes import Program
 from tests.slow.relying_parties.providers import NAME, Provider
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+PATH = "/_synapse/client/oidc/callback"
+SIGN_IN = "/_matrix/client/v3/login/sso/redirect/oidc-taproof?redirectUrl={base_url}/_matrix/static/"
+
+
+async def use_login_token(page: Page, party: Program) -> str:
+    """Use the login token of the page's address, as a Matrix client does, and return the id of the Matrix user."""
+    await page.wait_for_url(f"{party.base_url}/_matrix/static/?loginToken=*")
+    body = {"type": "m.login.token", "token": httpx.URL(page.url).params["loginToken"]}
+    async with httpx.AsyncClient(base_url=party.base_url) as client:
+        signed_in = (await client.post("/_matrix/client/v3/login", json=body)).json()
+        user_id: str = signed_in["user_id"]
+        bearer = {"Authorization": f"Bearer {signed_in['access_token']}"}
+        profile = await client.get(f"/_matrix/client/v3/profile/{user_id}", headers=bearer)
+    assert profile.json()["displayname"] == NAME
+    return user_id
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """Twice, as the same Matrix user; the issuer may have plain HTTP, as in the sandbox."""
-    party = await asyncio.to_thread(start, "synapse.py", provider.register("/_synapse/client/oidc/callback"))
-    users = []
-    for _ in range(2):
-        landing = f"{party.base_url}/_matrix/static/"
-        await page.goto(f"{party.base_url}/_matrix/client/v3/login/sso/redirect/oidc-taproof?redirectUrl={landing}")
-        await sign_in_at_provider(page, phone)
-        await page.wait_for_url(f"{landing}?loginToken=*")
-        token = httpx.URL(page.url).params["loginToken"]
-        body = {"type": "m.login.token", "token": token}
-        async with httpx.AsyncClient(base_url=party.base_url) as client:
-            signed_in = (await client.post("/_matrix/client/v3/login", json=body)).json()
-            users.append(signed_in["user_id"])
-            bearer = {"Authorization": f"Bearer {signed_in['access_token']}"}
-            profile = await client.get(f"/_matrix/client/v3/profile/{users[0]}", headers=bearer)
-            assert profile.json()["displayname"] == NAME
-    assert users == [f"@u{phone.messenger_id}:example.test"] * 2
+    """Cancel is shown as an error. Then a user chooses a Matrix name once, and is the same user at the next sign-in.
+
+    The issuer may have plain HTTP, as in the sandbox.
+    """
+    party = await asyncio.to_thread(start, "synapse.py", provider.register(PATH))
+    address = f"{party.base_url}{SIGN_IN.format(base_url=party.base_url)}"
+    await page.goto(address)
+    await cancel_at_provider(page, phone, party)
+    await expect(page.locator("#errormsg")).to_contain_text("cancelled")
+    await page.goto(address)
+    await sign_in_at_provider(page, phone)
+    await page.get_by_label("Username").fill("ada")
+    # The page asks whether the name is free, and has sent nothing before.
+    await expect(page.locator("#field-username-output")).to_be_empty()
+    await page.get_by_role("button", name="Continue").click()
+    assert await use_login_token(page, party) == "@ada:example.test"
+    await page.goto(address)
+    await sign_in_at_provider(page, phone)
+    assert await use_login_token(page, party) == "@ada:example.test"
