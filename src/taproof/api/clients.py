@@ -91,7 +91,7 @@ class ClientEndpoints:
     async def regenerate_client_secret(
         self, writer: Writer, project_id: ProjectId, client_id: ClientId
     ) -> dict[str, Any]:
-        """Replace the client's secret. The old one stops working immediately. Takes no body."""
+        """Replace the client's secret. The old one and all refresh tokens stop working immediately. Takes no body."""
         secret = await self._clients.regenerate_client_secret(writer, project_id, client_id)
         return {"client_secret": secret}
 
