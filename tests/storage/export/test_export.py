@@ -107,7 +107,7 @@ _UNIQUE: Final = {
     "invitations": (1,),
     "projects": (4,),
     "member_invitations": (2,),
-    "oidc_authorizations": (10, 17, 19, 20),
+    "oidc_authorizations": (10, 18, 20, 21),
     "oidc_grants": (12, 14),
     "oidc_signing_keys": (2,),
 }

@@ -106,10 +106,11 @@ class RefusedMethod(NamedTuple):
 
 
 class NewTokens(NamedTuple):
-    """The tokens of a sign-in: the SHA-256 of the access token, and its expiry (ms)."""
+    """The tokens of a sign-in: the SHA-256 of the access token, its expiry (ms), and the client's version."""
 
     access_token_hash: bytes
     access_expires_at: int
+    client_version: int = 0
 
 
 class NewCode(NamedTuple):

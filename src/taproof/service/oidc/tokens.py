@@ -216,7 +216,7 @@ class Tokens:
         grant = None
         if refresh is not None or client.client.backchannel_logout_uri:
             grant = self._new_grant(user, found, session, refresh, now)
-        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
+        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME, client.version)
         return _Answerable(user, request.nonce, signer, access_token, tokens, grant, refresh)
 
     def _new_grant(

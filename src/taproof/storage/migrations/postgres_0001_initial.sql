@@ -345,6 +345,7 @@ CREATE TABLE oidc_authorizations (
   redeemed_at BIGINT,
   access_expires_at BIGINT,
   revoked_at BIGINT,
+  client_version INTEGER, -- The client's version when it got the access token.
   device_code_hash BYTEA UNIQUE,
   polled_at BIGINT,
   code_hash BYTEA UNIQUE,

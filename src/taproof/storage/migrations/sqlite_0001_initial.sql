@@ -345,6 +345,7 @@ CREATE TABLE oidc_authorizations (
   redeemed_at INTEGER,
   access_expires_at INTEGER,
   revoked_at INTEGER,
+  client_version INTEGER, -- The client's version when it got the access token.
   device_code_hash BLOB UNIQUE,
   polled_at INTEGER,
   code_hash BLOB UNIQUE,

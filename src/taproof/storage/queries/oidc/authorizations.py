@@ -23,7 +23,13 @@ ON CONFLICT (user_code) DO NOTHING RETURNING id"""
 _READ: Final = f"SELECT {_COLUMNS} FROM oidc_authorizations"
 READ_AUTHORIZATION: Final = f"{_READ} WHERE id = $1"
 READ_AUTHORIZATION_BY_CODE: Final = f"{_READ} WHERE code_hash = $1"
-READ_AUTHORIZATION_BY_ACCESS_TOKEN: Final = f"{_READ} WHERE access_token_hash = $1"
+# A new client secret and a block end access tokens without a write for each of them.
+READ_AUTHORIZATION_BY_ACCESS_TOKEN: Final = f"""
+{_READ} WHERE access_token_hash = $1
+  AND client_version = (SELECT c.version FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id)
+  AND NOT EXISTS (SELECT 1 FROM sessions s JOIN blocks b ON b.messenger_id = s.messenger_id
+    WHERE s.day = oidc_authorizations.session_day AND s.token_hash = oidc_authorizations.session_hash
+      AND b.project_id = oidc_authorizations.project_id)"""
 READ_AUTHORIZATION_BY_USER_CODE: Final = f"""
 {_READ} WHERE user_code = $1 AND expires_at > $2 AND browser_hash IS NULL AND ended_at IS NULL"""
 LOCK_AUTHORIZATION_BY_DEVICE_CODE: Final = (
@@ -51,8 +57,9 @@ _ADMITTED: Final = """(NOT EXISTS (SELECT 1 FROM oidc_group_members g
       AND g.client_id = oidc_authorizations.client_id AND g.is_allowed = 1))"""
 # After a report or an erasure, a code gives nothing.
 REDEEM_CODE: Final = f"""
-UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3
-WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1
+UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3,
+  client_version = $4
+WHERE code_hash = $5 AND redeemed_at IS NULL AND code_expires_at > $1
   AND EXISTS (SELECT 1 FROM sessions s WHERE s.day = oidc_authorizations.session_day
     AND s.token_hash = oidc_authorizations.session_hash AND s.reported_at IS NULL)
   AND {_GRANTED} AND {_ADMITTED}
@@ -67,13 +74,13 @@ DELETE FROM oidc_pushed_requests WHERE uri_hash = $1 AND client_id = $2 AND expi
 PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= $1")
 PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
 FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
-  redeemed_at = $5, kept_until = $6, expected_user = NULL
-WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
+  client_version = $5, redeemed_at = $6, kept_until = $7, expected_user = NULL
+WHERE id = $8 AND session_hash = $9 AND expires_at > $10 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
 FINISH_AUTHORIZATION: Final = f"""
 UPDATE oidc_authorizations SET {FINISHED}
   AND EXISTS (SELECT 1 FROM sessions s JOIN projects p ON p.id = s.project_id
-    WHERE s.day = $10 AND s.token_hash = $8 AND s.status = 'confirmed'
+    WHERE s.day = $11 AND s.token_hash = $9 AND s.status = 'confirmed'
       AND (oidc_authorizations.expected_user IS NULL OR oidc_authorizations.expected_user = s.messenger_id))
 RETURNING id"""
 
@@ -82,7 +89,7 @@ def finish_values(authorization_id: str, session: SessionKey, now: int, given: N
     """Return the values of `FINISHED`."""
     found = (authorization_id, session.token_hash, now)
     if isinstance(given, NewCode):
-        return (*given, None, None, None, given.code_expires_at, *found)
+        return (*given, None, None, None, None, given.code_expires_at, *found)
     return (None, None, *given, now, given.access_expires_at, *found)
 
 
@@ -106,7 +113,10 @@ class AuthorizationQueries(Queries):
         return await self._find(READ_AUTHORIZATION_BY_CODE, code_hash)
 
     async def read_authorization_by_access_token(self, access_token_hash: bytes) -> Authorization | None:
-        """Return the sign-in with this access token, expired or not."""
+        """Return the sign-in with this access token, expired or not.
+
+        Return None if the client has got another secret since, or if the user has blocked the project.
+        """
         return await self._find(READ_AUTHORIZATION_BY_ACCESS_TOKEN, access_token_hash)
 
     async def read_authorization_by_user_code(self, user_code: str, now: int) -> Authorization | None:
