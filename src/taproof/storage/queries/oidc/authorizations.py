@@ -8,6 +8,7 @@ from taproof.core.sessions import SessionKey
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.oidc.grants import BY_ID, create_grant, end_grants, hold_user
+from taproof.storage.queries.oidc.groups import admits
 from taproof.storage.queries.sessions import CONSUME_SESSION
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values
@@ -43,12 +44,11 @@ END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE 
 _GRANTED: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
     WHEN oidc_authorizations.user_code IS NULL THEN c.grant_types LIKE '%authorization_code%'
     ELSE c.devices_since <= oidc_authorizations.created_at END)"""
-# If some groups of the client are allowed, the user must be in one of them.
-_ADMITTED: Final = """(NOT EXISTS (SELECT 1 FROM oidc_group_members g
-    WHERE g.client_id = oidc_authorizations.client_id AND g.messenger_id = '' AND g.is_allowed = 1)
-  OR EXISTS (SELECT 1 FROM sessions m JOIN oidc_group_members g ON g.messenger_id = m.messenger_id
-    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash
-      AND g.client_id = oidc_authorizations.client_id AND g.is_allowed = 1))"""
+_ADMITTED: Final = admits(
+    "oidc_authorizations.client_id",
+    """(SELECT m.messenger_id FROM sessions m
+    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash)""",
+)
 # After a report or an erasure, a code gives nothing.
 REDEEM_CODE: Final = f"""
 UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3
