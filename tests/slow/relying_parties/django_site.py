@@ -63,7 +63,9 @@ def write_site() -> None:
         "shop/settings.py": SETTINGS.format(secret=secrets.token_hex()) + python["settings"],
         "shop/messenger.py": python["messenger"],
         "shop/urls.py": URLS + python["urls"],
-        "templates/home.html": page(None).replace('<a href="/sign-in">Sign in</a>', FIELDS + block_of(PAGE, "html").text),
+        "templates/home.html": page(None).replace(
+            '<a href="/sign-in">Sign in</a>', FIELDS + block_of(PAGE, "html").text
+        ),
     }
     for name, text in files.items():
         Path(name).parent.mkdir(exist_ok=True)
