@@ -86,14 +86,14 @@ _TOLD: Final = ", ".join(f"'{reason}'" for reason in sorted(TOLD_REASONS))
 
 
 def _ended(*columns: str) -> Ended:
-    """Return the statements for the grants with given values in these columns, which are their last values.
+    """Return the statements that end the grants with given values in these columns.
 
-    A client that revoked its token, or used it twice, may still have the user signed in. So such a grant ends again for
-    a reason of which its client must be told.
+    The values of the columns are the last parameters of each statement. A client that revoked its token, or used it
+    twice, may still have the user signed in. So such a grant ends again for a reason of which its client must be told.
     """
 
     def left(reason: int, value: int) -> str:
-        """Return the condition for them, with the numbers of the parameters of the reason and the first value."""
+        """Return the condition for grants that can end. The numbers are those of the reason and the first value."""
         of = " AND ".join(f"{column} = ${number}" for number, column in enumerate(columns, value))
         return f"(ended_at IS NULL OR (ended_reason IN ('revoked', 'reused') AND ${reason} IN ({_TOLD}))) AND {of}"
 
