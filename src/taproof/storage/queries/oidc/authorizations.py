@@ -40,8 +40,8 @@ REPLACE_SESSION: Final = f"""
 UPDATE oidc_authorizations SET session_day = $1, session_hash = $2, encrypted_session = $3
 WHERE id = $4 AND (session_hash IS NULL OR session_hash = $5) AND expires_at > $6 AND {_OPEN} RETURNING id"""
 END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE id = $2 AND {_OPEN} RETURNING id"
-# Removing a grant from a client ends the sign-ins that use it, without a write for each of them.
-_GRANTED: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
+# Removing a grant type from a client ends the sign-ins that use it, without a write for each of them.
+_HAS_GRANT_TYPE: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
     WHEN oidc_authorizations.user_code IS NULL THEN c.grant_types LIKE '%authorization_code%'
     ELSE c.devices_since <= oidc_authorizations.created_at END)"""
 _ADMITTED: Final = admits(
@@ -55,7 +55,7 @@ UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_
 WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1
   AND EXISTS (SELECT 1 FROM sessions s WHERE s.day = oidc_authorizations.session_day
     AND s.token_hash = oidc_authorizations.session_hash AND s.reported_at IS NULL)
-  AND {_GRANTED} AND {_ADMITTED}
+  AND {_HAS_GRANT_TYPE} AND {_ADMITTED}
 RETURNING id"""
 REVOKE_TOKENS: Final = """
 UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
@@ -68,7 +68,7 @@ PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= 
 PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
 FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
   redeemed_at = $5, kept_until = $6, expected_user = NULL
-WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
+WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_HAS_GRANT_TYPE} AND {_ADMITTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
 FINISH_AUTHORIZATION: Final = f"""
 UPDATE oidc_authorizations SET {FINISHED}
