@@ -20,6 +20,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
+from taproof.core.oidc.groups import NOT_ADMITTED
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, KEPT_AFTER
 from taproof.core.oidc.redirect_uris import leads_to
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
@@ -52,7 +53,6 @@ COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
 COOKIES_LIMIT: Final = 20
 """The maximum number of sign-ins that one browser can have open. The next one replaces the oldest."""
 _SAME_DEVICE: Final = "The project's sign-ins must end in the browser in which they began, which this page cannot do."
-_NOT_ADMITTED: Final = "The user is in none of the groups that may sign in to this client."
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -257,7 +257,7 @@ class AuthorizationPages:
         page = f"{self._issuer}/oidc/authorize/{seen.authorization.id}"
         if not await self._sign_ins.leave_sign_in(seen) or not seen.request.redirect_uri:
             return redirect_answer(page)
-        reason = _NOT_ADMITTED if seen.state == "not_allowed" else "The user went back without signing in."
+        reason = NOT_ADMITTED if seen.state == "not_allowed" else "The user went back without signing in."
         return self._refuse(request, seen.request, OAuthError("access_denied", reason))
 
     async def _show_return(self, request: Request) -> Response:

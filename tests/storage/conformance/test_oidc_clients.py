@@ -262,6 +262,26 @@ async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) ->
     assert described == [[shop.id], [game.id]]
 
 
+async def test_an_erasure_holds_beside_an_edit_of_groups(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """An edit that has read the erased user does not write them back."""
+    project = await seed.project()
+    client = await seed.client(project)
+    owned = (project.developer_id, project.id, client.id)
+    groups = Groups({"a": tuple(sorted(str(each) for each in range(1001, 1101))), "b": ()})
+    assert await storage.oidc_clients.edit_groups(*owned, lambda _: groups, NOW)
+    erasures: list[asyncio.Task[int]] = []
+
+    def erase_meanwhile(found: Groups) -> Groups:
+        erase = other_node.erasure.erase_person("1001", None, "gone_1", 9, NOW, describe=lambda _: [])
+        erasures.append(asyncio.create_task(erase))
+        return found.with_member("b", "2002", is_member=True)
+
+    assert await storage.oidc_clients.edit_groups(*owned, erase_meanwhile, NOW)
+    assert await asyncio.gather(*erasures)
+    left = await _groups_of(storage, client)
+    assert left == Groups({"a": groups.members["a"][1:], "b": ("2002",)})
+
+
 async def _groups_of(storage: Storage, client: OidcClient) -> Groups:
     return present(await storage.oidc_clients.read_client(client.id)).client.groups
 

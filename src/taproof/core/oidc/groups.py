@@ -11,6 +11,8 @@ from taproof.core.errors import InvalidRequest
 from taproof.core.identity import is_messenger_id
 
 _NAME: Final = re.compile(GROUP_NAME)
+NOT_ADMITTED: Final = "The user is in none of the groups that may sign in to this client."
+"""What an application is told if its client does not admit the user."""
 
 
 class GroupRow(NamedTuple):

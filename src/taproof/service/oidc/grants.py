@@ -14,7 +14,7 @@ from taproof.core.oidc.grants import OidcGrant, Rotation, new_refresh_token, rea
 from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME
 from taproof.core.oidc.requests import Scope, read_scopes
 from taproof.service.oidc.issuing import TokenIssuer
-from taproof.service.oidc.requests import require_grant
+from taproof.service.oidc.requests import require_grant_type
 from taproof.storage.protocol import Storage
 
 _OVER: Final = "The refresh token is unknown, has expired or was revoked, or belongs to another client. Sign in again."
@@ -48,7 +48,7 @@ class Grants:
         Raises:
             OAuthError: the token gives nothing. If it was used before, all tokens of its sign-in are revoked.
         """
-        require_grant(client, "refresh_token")
+        require_grant_type(client, "refresh_token")
         given = parameters.get("refresh_token")
         if given is None:
             raise OAuthError("invalid_request", "refresh_token is missing.")

@@ -80,9 +80,9 @@ class BegunSignIn(NamedTuple):
 class SeenSignIn:
     """A sign-in as its browser sees it.
 
-    `deeplink` and `match_code` are None unless the session is pending. `messenger_id` is the account in the state
-    "not_allowed", otherwise None. `hint` says what a sign-in in the state
-    "waiting" waits for. `return_required`: it must end in the browser in which it began. `session_expires_at` is in ms.
+    `session_expires_at` is in ms. `deeplink` and `match_code` are None unless the session is pending. `hint` says what
+    a sign-in in the state "waiting" waits for. `return_required`: it must end in the browser in which it began.
+    `messenger_id` is the account in the state "not_allowed", otherwise None.
     """
 
     authorization: Authorization

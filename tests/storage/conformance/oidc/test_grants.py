@@ -241,7 +241,7 @@ async def test_refresh_grant_ends_with_the_clients_rights(storage: Storage, seed
         await clients.update_client(*owned_client, ClientChanges(auth_method="none"), NOW)
     elif change == "grant":
         for grants in (("authorization_code",), ("authorization_code", "refresh_token")):
-            await clients.update_client(*owned_client, ClientChanges(grant_types=grants), NOW)  # type: ignore[arg-type]
+            await clients.update_client(*owned_client, ClientChanges(grant_types=grants), NOW)
     elif change == "deleted":
         assert await clients.delete_client(*owned_client)
     else:

@@ -8,6 +8,7 @@ from taproof.core.sessions import SessionKey
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.oidc.grants import BY_ID, create_grant, end_grants, hold_user
+from taproof.storage.queries.oidc.groups import admits
 from taproof.storage.queries.sessions import CONSUME_SESSION
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values
@@ -45,16 +46,15 @@ REPLACE_SESSION: Final = f"""
 UPDATE oidc_authorizations SET session_day = $1, session_hash = $2, encrypted_session = $3
 WHERE id = $4 AND (session_hash IS NULL OR session_hash = $5) AND expires_at > $6 AND {_OPEN} RETURNING id"""
 END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE id = $2 AND {_OPEN} RETURNING id"
-# Removing a grant from a client ends the sign-ins that use it, without a write for each of them.
-_GRANTED: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
+# Removing a grant type from a client ends the sign-ins that use it, without a write for each of them.
+_HAS_GRANT_TYPE: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
     WHEN oidc_authorizations.user_code IS NULL THEN c.grant_types LIKE '%authorization_code%'
     ELSE c.devices_since <= oidc_authorizations.created_at END)"""
-# If some groups of the client are allowed, the user must be in one of them.
-_ADMITTED: Final = """(NOT EXISTS (SELECT 1 FROM oidc_group_members g
-    WHERE g.client_id = oidc_authorizations.client_id AND g.messenger_id = '' AND g.is_allowed = 1)
-  OR EXISTS (SELECT 1 FROM sessions m JOIN oidc_group_members g ON g.messenger_id = m.messenger_id
-    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash
-      AND g.client_id = oidc_authorizations.client_id AND g.is_allowed = 1))"""
+_ADMITTED: Final = admits(
+    "oidc_authorizations.client_id",
+    """(SELECT m.messenger_id FROM sessions m
+    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash)""",
+)
 # After a report or an erasure, a code gives nothing.
 REDEEM_CODE: Final = f"""
 UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3,
@@ -62,7 +62,7 @@ UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_
 WHERE code_hash = $5 AND redeemed_at IS NULL AND code_expires_at > $1
   AND EXISTS (SELECT 1 FROM sessions s WHERE s.day = oidc_authorizations.session_day
     AND s.token_hash = oidc_authorizations.session_hash AND s.reported_at IS NULL)
-  AND {_GRANTED} AND {_ADMITTED}
+  AND {_HAS_GRANT_TYPE} AND {_ADMITTED}
 RETURNING id"""
 REVOKE_TOKENS: Final = """
 UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
@@ -75,7 +75,7 @@ PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= 
 PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
 FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
   client_version = $5, redeemed_at = $6, kept_until = $7, expected_user = NULL
-WHERE id = $8 AND session_hash = $9 AND expires_at > $10 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
+WHERE id = $8 AND session_hash = $9 AND expires_at > $10 AND {_OPEN} AND {_HAS_GRANT_TYPE} AND {_ADMITTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
 FINISH_AUTHORIZATION: Final = f"""
 UPDATE oidc_authorizations SET {FINISHED}

@@ -22,6 +22,7 @@ from taproof.core.oidc.grants import (
 )
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.oidc.groups import admits
 from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values, page_start
@@ -46,12 +47,9 @@ WHERE project_id = $1 AND client_id = $2 AND ended_at IS NULL AND idle_expires_a
   AND client_version = (SELECT c.version FROM oidc_clients c WHERE c.id = $2)
   AND (created_at, id) < ($4, $5)
 ORDER BY created_at DESC, id DESC LIMIT $6"""
-_OF_CLIENT: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_grants.client_id
+_OF_CLIENT: Final = f"""EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_grants.client_id
     AND c.version = oidc_grants.client_version AND c.grant_types LIKE '%refresh_token%')
-  AND (NOT EXISTS (SELECT 1 FROM oidc_group_members g
-      WHERE g.client_id = oidc_grants.client_id AND g.messenger_id = '' AND g.is_allowed = 1)
-    OR EXISTS (SELECT 1 FROM oidc_group_members g WHERE g.client_id = oidc_grants.client_id
-      AND g.messenger_id = oidc_grants.messenger_id AND g.is_allowed = 1))"""
+  AND {admits("oidc_grants.client_id", "oidc_grants.messenger_id")}"""
 REFRESH_GRANT: Final = f"""
 UPDATE oidc_grants SET refresh_hash = $1, access_token_hash = $2, access_expires_at = $3, access_scopes = $4,
   refreshed_at = $5, idle_expires_at = CASE WHEN $6 < expires_at THEN $6 ELSE expires_at END
@@ -88,14 +86,14 @@ _TOLD: Final = ", ".join(f"'{reason}'" for reason in sorted(TOLD_REASONS))
 
 
 def _ended(*columns: str) -> Ended:
-    """Return the statements for the grants with given values in these columns, which are their last values.
+    """Return the statements that end the grants with given values in these columns.
 
-    A client that revoked its token, or used it twice, may still have the user signed in. So such a grant ends again for
-    a reason of which its client must be told.
+    The values of the columns are the last parameters of each statement. A client that revoked its token, or used it
+    twice, may still have the user signed in. So such a grant ends again for a reason of which its client must be told.
     """
 
     def left(reason: int, value: int) -> str:
-        """Return the condition for them, with the numbers of the parameters of the reason and the first value."""
+        """Return the condition for grants that can end. The numbers are those of the reason and the first value."""
         of = " AND ".join(f"{column} = ${number}" for number, column in enumerate(columns, value))
         return f"(ended_at IS NULL OR (ended_reason IN ('revoked', 'reused') AND ${reason} IN ({_TOLD}))) AND {of}"
 
