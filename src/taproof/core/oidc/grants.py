@@ -150,6 +150,7 @@ class Logout:
     """A claimed logout: a client to tell that a user is signed out. The claim is a lease that ends at `leased_until`.
 
     `messenger_id` is None if the user was erased. `uri` is "" if the client has none any more. `attempt` counts from 1.
+    `developer_id` is the developer of the project; "" if the project was deleted.
     """
 
     sid: str
@@ -159,6 +160,7 @@ class Logout:
     attempt: int
     leased_until: int
     uri: str
+    developer_id: str
 
 
 class LogoutFailure(NamedTuple):

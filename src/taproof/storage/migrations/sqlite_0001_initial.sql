@@ -397,7 +397,7 @@ CREATE TABLE oidc_logouts (
   failed_at INTEGER, -- When the last attempt failed, and why.
   failure TEXT
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX oidc_logouts_due ON oidc_logouts (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX oidc_logouts_due ON oidc_logouts (due_at, client_id) WHERE due_at IS NOT NULL;
 CREATE INDEX oidc_logouts_by_client ON oidc_logouts (project_id, client_id, failed_at);
 CREATE INDEX oidc_logouts_by_age ON oidc_logouts (created_at);
 
