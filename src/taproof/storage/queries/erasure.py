@@ -90,6 +90,9 @@ _GROUPS_IN_PROJECTS: Final = f"""{_GROUPS_OF_USER} AND client_id IN (
   SELECT c.id FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
   WHERE m.developer_id = $2 AND m.role IN ({_WRITERS}))"""
 _OF_PROJECT: Final = "RETURNING (SELECT c.project_id FROM oidc_clients c WHERE c.id = client_id)"
+HOLD_GROUPS: Final = f"SELECT id FROM oidc_clients WHERE id IN (SELECT client_id {_GROUPS_OF_USER}) ORDER BY id"
+HOLD_GROUPS_IN_PROJECTS: Final = f"""
+SELECT id FROM oidc_clients WHERE id IN (SELECT client_id {_GROUPS_IN_PROJECTS}) ORDER BY id"""
 LEAVE_GROUPS: Final = f"DELETE {_GROUPS_OF_USER} {_OF_PROJECT}"
 LEAVE_GROUPS_IN_PROJECTS: Final = f"DELETE {_GROUPS_IN_PROJECTS} {_OF_PROJECT}"
 
@@ -424,9 +427,15 @@ async def _count_second_person(transaction: Transaction, creator_id: str, rename
 
 
 async def _leave_groups(transaction: Transaction, messenger_id: str, developer_id: str | None) -> list[str]:
-    """Remove the user from the groups of clients. Return the project of each membership."""
-    statement = LEAVE_GROUPS if developer_id is None else LEAVE_GROUPS_IN_PROJECTS
-    found = await transaction.fetch(statement, messenger_id, *_given(developer_id))
+    """Remove the user from the groups of clients. Return the project of each membership.
+
+    A change of groups writes all members again. The lock makes this wait for one that has read the user before.
+    """
+    hold, leave = HOLD_GROUPS, LEAVE_GROUPS
+    if developer_id is not None:
+        hold, leave = HOLD_GROUPS_IN_PROJECTS, LEAVE_GROUPS_IN_PROJECTS
+    await transaction.lock(hold, messenger_id, *_given(developer_id))
+    found = await transaction.fetch(leave, messenger_id, *_given(developer_id))
     return [row[0] for row in found if row[0] is not None]
 
 
