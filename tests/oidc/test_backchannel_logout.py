@@ -113,13 +113,17 @@ async def test_a_report_signs_the_user_out(provider: Provider, receiver: Receive
 
 
 async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """What the application did itself, it is not told. Of an erased user, it learns the sign-in only (section 2.4)."""
+    """What the application did itself, it is not told. Of an erased user, it learns the sign-in only (section 2.4).
+
+    Whoever has the ID token can ask for end_session, and keep their session at the application. A report ends it then.
+    """
     node = provider.node
     for cause, told in (
         ("block", True),
         ("erasure", True),
         ("developer", True),
         ("reuse, then report", True),
+        ("end_session, then report", True),
         ("revocation", False),
         ("end_session", False),
         ("secret", False),
@@ -138,8 +142,10 @@ async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sendi
         elif cause == "revocation":
             client = await shop.authenticated()
             await provider.access_tokens.revoke_token(client, {"token": user.refresh_token})
-        elif cause == "end_session":
+        elif cause.startswith("end_session"):
             await provider.sign_outs.sign_out({"id_token_hint": user.tokens["id_token"]})
+            if cause == "end_session, then report":
+                await report(user)
         elif cause == "secret":
             await provider.clients.regenerate_client_secret(acting(shop.developer), shop.project.id, shop.id)
         else:
