@@ -374,7 +374,7 @@ CREATE TABLE oidc_grants (
   access_scopes TEXT,
   created_at BIGINT NOT NULL,
   refreshed_at BIGINT,
-  idle_expires_at BIGINT NOT NULL, -- The row is erased afterwards. At most `expires_at`.
+  idle_expires_at BIGINT NOT NULL, -- The row is erased then. At most `expires_at`, unless it has ended.
   expires_at BIGINT NOT NULL,
   ended_at BIGINT,
   ended_reason TEXT COLLATE "C"

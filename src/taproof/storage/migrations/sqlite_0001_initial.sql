@@ -374,7 +374,7 @@ CREATE TABLE oidc_grants (
   access_scopes TEXT,
   created_at INTEGER NOT NULL,
   refreshed_at INTEGER,
-  idle_expires_at INTEGER NOT NULL, -- The row is erased afterwards. At most `expires_at`.
+  idle_expires_at INTEGER NOT NULL, -- The row is erased then. At most `expires_at`, unless it has ended.
   expires_at INTEGER NOT NULL,
   ended_at INTEGER,
   ended_reason TEXT

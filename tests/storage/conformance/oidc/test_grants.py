@@ -16,6 +16,7 @@ from taproof.core.oidc.grants import (
     GRANT_LIFETIME,
     IDLE_LIFETIME,
     KEPT_AFTER_END,
+    LOGOUTS_KEPT,
     EndReason,
     NewGrant,
     OidcGrant,
@@ -272,7 +273,7 @@ async def test_report_session_ends_its_grants(storage: Storage, seed: Seed) -> N
     assert await seed.report(new.session, "1001", NOW + 1) == "used"
     assert await ended(storage, new, other, of_other) == ["reported", None, None]
     found = await read(storage, new)
-    assert (found.ended_at, found.idle_expires_at) == (NOW + 1, NOW + IDLE_LIFETIME)
+    assert (found.ended_at, found.idle_expires_at) == (NOW + 1, NOW + 1 + KEPT_AFTER_END)
     assert await told(storage, NOW + 1) == [(new.id, "1001")]
     assert await storage.grants.refresh_grant(new.client_id, family(new), ROTATION, NOW) == "gone"
 
@@ -351,6 +352,16 @@ async def test_erase_person_erases_grants(storage: Storage, seed: Seed) -> None:
     while await erase("1001", None, seed.name("gone"), 9, NOW, describe=lambda _: []):
         pass
     assert await storage.grants.read_grant(elsewhere.id) is None
+
+
+async def test_erase_person_finds_logouts_of_grants_that_were_nearly_over(storage: Storage, seed: Seed) -> None:
+    """A grant outlives its logout, so no logout names a user whose data was erased."""
+    new = await granted(storage, seed)
+    end = NOW + IDLE_LIFETIME - 1
+    assert await storage.grants.end_grant(new.id, end, "ended")
+    assert await storage.grants.purge_grants(end + LOGOUTS_KEPT, 9) == 0
+    assert await storage.erasure.erase_person("1001", None, "gone", 9, end + 1, describe=lambda _: [])
+    assert await told(storage, end + 1) == [(new.id, None)]
 
 
 async def test_export_grants_in_pages(storage: Storage, seed: Seed) -> None:

@@ -111,7 +111,7 @@ JOIN oidc_clients c ON c.id = g.client_id AND c.backchannel_logout_uri <> ''
 WHERE $2 IN ({_TOLD}) ON CONFLICT (sid) DO NOTHING""",
         end=f"""
 UPDATE oidc_grants SET ended_at = COALESCE(ended_at, $1), ended_reason = $2, encrypted_phone = NULL,
-  idle_expires_at = CASE WHEN $3 < idle_expires_at THEN $3 ELSE idle_expires_at END
+  idle_expires_at = $3
 WHERE {left(2, 4)} RETURNING id""",
     )
 
