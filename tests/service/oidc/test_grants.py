@@ -277,6 +277,15 @@ async def test_introspection(provider: Provider, shop: Shop) -> None:
     assert await user.introspect(user.access_token) == {"active": False}
 
 
+async def test_nothing_is_active_while_other_groups_are_allowed(shop: Shop) -> None:
+    """Also of a user who was in no group, whose grant the change does not end."""
+    user = await kept(shop)
+    first = user.access_token
+    await user.refresh()
+    await shop.change_client(groups={"staff": ("9",)}, allowed_groups=("staff",))
+    await user.assert_over(first)
+
+
 async def test_phone_numbers_of_those_who_stay(provider: Provider) -> None:
     """The number is kept with the grant, encrypted, only if the client got it."""
     shop = await provider.shop()

@@ -22,7 +22,10 @@ IDLE_LIFETIME: Final = 30 * DAY
 GRANT_LIFETIME: Final = 180 * DAY
 """The time (ms) after which a grant is over, however often it was used."""
 KEPT_AFTER_END: Final = 30 * DAY
-"""The time (ms) for which an ended grant is kept, so that a report of its sign-in can still sign the user out."""
+"""The time (ms) for which an ended grant is kept, so that a report of its sign-in can still sign the user out.
+
+An erasure finds the logouts of a user by their grants, so this is longer than `LOGOUTS_KEPT`.
+"""
 LOGOUT_TOKEN_LIFETIME: Final = 2 * MINUTE
 """The lifetime (ms) of a logout token (Back-Channel Logout 1.0, section 2.4)."""
 LOGOUT_DELAYS: Final = (
@@ -150,6 +153,7 @@ class Logout:
     """A claimed logout: a client to tell that a user is signed out. The claim is a lease that ends at `leased_until`.
 
     `messenger_id` is None if the user was erased. `uri` is "" if the client has none any more. `attempt` counts from 1.
+    `developer_id` is the developer of the project; "" if the project was deleted.
     """
 
     sid: str
@@ -159,6 +163,7 @@ class Logout:
     attempt: int
     leased_until: int
     uri: str
+    developer_id: str
 
 
 class LogoutFailure(NamedTuple):

@@ -91,6 +91,8 @@ class AccessTokens:
             return None
         if grant.refresh_hash != read.hashes.secret or not grant.is_live(client.version, self._clock()):
             return None
+        if not client.client.groups.admits(grant.messenger_id):
+            return None
         return {
             "scope": grant.scopes,
             "exp": grant.idle_expires_at // SECOND,

@@ -16,6 +16,7 @@ from taproof.core.oidc.grants import (
     GRANT_LIFETIME,
     IDLE_LIFETIME,
     KEPT_AFTER_END,
+    LOGOUTS_KEPT,
     EndReason,
     NewGrant,
     OidcGrant,
@@ -272,7 +273,7 @@ async def test_report_session_ends_its_grants(storage: Storage, seed: Seed) -> N
     assert await seed.report(new.session, "1001", NOW + 1) == "used"
     assert await ended(storage, new, other, of_other) == ["reported", None, None]
     found = await read(storage, new)
-    assert (found.ended_at, found.idle_expires_at) == (NOW + 1, NOW + IDLE_LIFETIME)
+    assert (found.ended_at, found.idle_expires_at) == (NOW + 1, NOW + 1 + KEPT_AFTER_END)
     assert await told(storage, NOW + 1) == [(new.id, "1001")]
     assert await storage.grants.refresh_grant(new.client_id, family(new), ROTATION, NOW) == "gone"
 
@@ -353,6 +354,16 @@ async def test_erase_person_erases_grants(storage: Storage, seed: Seed) -> None:
     assert await storage.grants.read_grant(elsewhere.id) is None
 
 
+async def test_erase_person_finds_logouts_of_grants_that_were_nearly_over(storage: Storage, seed: Seed) -> None:
+    """A grant outlives its logout, so no logout names a user whose data was erased."""
+    new = await granted(storage, seed)
+    end = NOW + IDLE_LIFETIME - 1
+    assert await storage.grants.end_grant(new.id, end, "ended")
+    assert await storage.grants.purge_grants(end + LOGOUTS_KEPT, 9) == 0
+    assert await storage.erasure.erase_person("1001", None, "gone", 9, end + 1, describe=lambda _: [])
+    assert await told(storage, end + 1) == [(new.id, None)]
+
+
 async def test_export_grants_in_pages(storage: Storage, seed: Seed) -> None:
     """In the order of their ids, of the projects whose data the developer may change, or of all."""
     project = await seed.project()
@@ -389,7 +400,7 @@ async def test_revoke_access_token_of_its_client_only(storage: Storage, seed: Se
 
 
 async def test_end_grant_for_each_reason(storage: Storage, seed: Seed) -> None:
-    """The client is told unless it was the cause. A revoked grant can still be reported; an ended one stays ended."""
+    """The client is told unless it was the cause. What it was not told of can still be reported; the rest stays ended."""
     reasons: tuple[EndReason, ...] = ("ended", "removed", "signed_out", "revoked")
     made = [await granted(storage, seed, encrypted_phone=b"phone") for _ in reasons]
     for new, reason in zip(made, reasons, strict=True):
@@ -398,10 +409,12 @@ async def test_end_grant_for_each_reason(storage: Storage, seed: Seed) -> None:
         assert (await read(storage, new)).encrypted_phone is None
     assert await ended(storage, *made) == list(reasons)
     assert sorted(await told(storage)) == sorted([(made[0].id, "1001"), (made[1].id, "1001")])
-    assert await storage.grants.end_grant(made[3].id, NOW + 1, "reported")
-    assert not await storage.grants.end_grant(made[2].id, NOW, "reported")
-    assert await told(storage, NOW + 1) == [(made[3].id, "1001")]
-    assert (await read(storage, made[3])).ended_at == NOW
+    for new in made[2:]:
+        assert await storage.grants.end_grant(new.id, NOW + 1, "reported")
+        assert (await read(storage, new)).ended_at == NOW
+    for new in made:
+        assert not await storage.grants.end_grant(new.id, NOW, "reported")
+    assert sorted(await told(storage, NOW + 1)) == sorted([(made[2].id, "1001"), (made[3].id, "1001")])
     assert not await storage.grants.end_grant("auth_none", NOW, "ended")
 
 

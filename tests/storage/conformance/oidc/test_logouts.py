@@ -2,7 +2,7 @@
 
 from tests.databases import NOW
 from tests.storage.conformance.oidc.test_grants import LOGOUT_URI, granted
-from tests.storage.seed import Seed, at_once
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.oidc.clients import ClientChanges
@@ -29,11 +29,22 @@ async def test_claim_logouts_leases_the_oldest(storage: Storage, seed: Seed) -> 
     """With all that the sender needs; a lease that lapsed is claimed again."""
     late, early = await due(storage, seed, NOW - 1), await due(storage, seed, NOW - 2)
     await due(storage, seed, NOW + 1)
-    values = (early.client_id, early.project_id, "1001", 1, LEASE, LOGOUT_URI)
+    client = present(await storage.oidc_clients.read_client(early.client_id))
+    values = (early.client_id, early.project_id, "1001", 1, LEASE, LOGOUT_URI, client.developer_id)
     assert await storage.logouts.claim_logouts(NOW, LEASE, 1) == [Logout(early.id, *values)]
     assert [each.sid for each in await storage.logouts.claim_logouts(NOW, LEASE, 9)] == [late.id]
     assert await storage.logouts.claim_logouts(NOW, LEASE, 9) == []
     assert len(await storage.logouts.claim_logouts(LEASE, LEASE + 1, 9)) == 3
+
+
+async def test_claim_logouts_passes_over_clients(storage: Storage, seed: Seed) -> None:
+    """Their logouts stay due."""
+    some = [await due(storage, seed, NOW - age) for age in (4, 3, 2, 1)]
+    passed_over = {some[0].client_id, some[2].client_id}
+    for left in ([some[1], some[3]], []):
+        found = await storage.logouts.claim_logouts(NOW, LEASE, 9, passed_over)
+        assert [each.sid for each in found] == [each.id for each in left]
+    assert [each.sid for each in await storage.logouts.claim_logouts(NOW, LEASE, 9)] == [some[0].id, some[2].id]
 
 
 async def test_claim_logouts_of_a_client_without_a_uri(storage: Storage, seed: Seed) -> None:

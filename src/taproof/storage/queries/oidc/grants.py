@@ -65,11 +65,13 @@ WHERE access_token_hash = $1 AND client_id = $2 RETURNING id"""
 PURGE_GRANTS: Final = Purge("oidc_grants", "id", "idle_expires_at <= $1")
 ERASE_GRANTS_OF_PROJECT: Final = Purge("oidc_grants", "id", "project_id = $1")
 ERASE_LOGOUTS_OF_PROJECT: Final = "DELETE FROM oidc_logouts WHERE project_id = $1"
-TELL_OF_ERASED: Final = """
+# Reasons that do not show that the client has signed the user out. Whoever has an ID token can ask for `signed_out`.
+_LEFT_SIGNED_IN: Final = "'revoked', 'reused', 'signed_out'"
+TELL_OF_ERASED: Final = f"""
 INSERT INTO oidc_logouts (sid, client_id, project_id, messenger_id, created_at, due_at, attempts)
 SELECT g.id, g.client_id, g.project_id, NULL, $1, $1, 0
 FROM oidc_grants g JOIN oidc_clients c ON c.id = g.client_id AND c.backchannel_logout_uri <> ''
-WHERE g.id = $2 AND (g.ended_at IS NULL OR g.ended_reason IN ('revoked', 'reused')) ON CONFLICT (sid) DO NOTHING"""
+WHERE g.id = $2 AND (g.ended_at IS NULL OR g.ended_reason IN ({_LEFT_SIGNED_IN})) ON CONFLICT (sid) DO NOTHING"""
 FORGET_USER_OF_LOGOUT: Final = "UPDATE oidc_logouts SET messenger_id = NULL WHERE sid = $1"
 ERASE_GRANT: Final = "DELETE FROM oidc_grants WHERE id = $1 RETURNING project_id"
 
@@ -88,14 +90,15 @@ _TOLD: Final = ", ".join(f"'{reason}'" for reason in sorted(TOLD_REASONS))
 def _ended(*columns: str) -> Ended:
     """Return the statements that end the grants with given values in these columns.
 
-    The values of the columns are the last parameters of each statement. A client that revoked its token, or used it
-    twice, may still have the user signed in. So such a grant ends again for a reason of which its client must be told.
+    The values of the columns are the last parameters of each statement. A client that revoked its token, used it twice,
+    or let the user sign out here, may still have the user signed in. So such a grant ends again for a reason of which
+    its client must be told.
     """
 
     def left(reason: int, value: int) -> str:
         """Return the condition for grants that can end. The numbers are those of the reason and the first value."""
         of = " AND ".join(f"{column} = ${number}" for number, column in enumerate(columns, value))
-        return f"(ended_at IS NULL OR (ended_reason IN ('revoked', 'reused') AND ${reason} IN ({_TOLD}))) AND {of}"
+        return f"(ended_at IS NULL OR (ended_reason IN ({_LEFT_SIGNED_IN}) AND ${reason} IN ({_TOLD}))) AND {of}"
 
     return Ended(
         find=f"SELECT id FROM oidc_grants WHERE {left(1, 2)} ORDER BY id",
@@ -107,7 +110,7 @@ JOIN oidc_clients c ON c.id = g.client_id AND c.backchannel_logout_uri <> ''
 WHERE $2 IN ({_TOLD}) ON CONFLICT (sid) DO NOTHING""",
         end=f"""
 UPDATE oidc_grants SET ended_at = COALESCE(ended_at, $1), ended_reason = $2, encrypted_phone = NULL,
-  idle_expires_at = CASE WHEN $3 < idle_expires_at THEN $3 ELSE idle_expires_at END
+  idle_expires_at = $3
 WHERE {left(2, 4)} RETURNING id""",
     )
 
