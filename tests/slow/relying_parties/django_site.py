@@ -1,4 +1,4 @@
-"""A relying party: the Django site of docs/how-to/oidc/mozilla-django-oidc.md, with what a new project has around it.
+"""A relying party: the Django site of docs/how-to/oidc/mozilla-django-oidc.md, in a new project.
 
 It is written to the working directory, which also has its database.
 """
@@ -56,14 +56,16 @@ FIELDS += '<p id="email">{{ user.email }}</p><p id="number">{{ user.pk }}</p>{% 
 
 
 def write_site() -> None:
-    """Write the files of the page, each after what a new project has in that file."""
+    """Write the page's files, each after a new project's own content."""
     python = {name: block_of(PAGE, "python", part).text for name, part in PARTS.items()}
     files = {
         "shop/__init__.py": "",
         "shop/settings.py": SETTINGS.format(secret=secrets.token_hex()) + python["settings"],
         "shop/messenger.py": python["messenger"],
         "shop/urls.py": URLS + python["urls"],
-        "templates/home.html": page(None).replace('<a href="/sign-in">Sign in</a>', FIELDS + block_of(PAGE, "html").text),
+        "templates/home.html": page(None).replace(
+            '<a href="/sign-in">Sign in</a>', FIELDS + block_of(PAGE, "html").text
+        ),
     }
     for name, text in files.items():
         Path(name).parent.mkdir(exist_ok=True)
