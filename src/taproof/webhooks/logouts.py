@@ -86,7 +86,7 @@ class LogoutSender:
         try:
             await self._tell(logout)
         except StoreUnavailable as error:
-            # The lease lapses, and the client is told again.
+            # The lease lapses, and the client is notified again.
             _log.warning("logouts.store_unavailable", cause=str(error.__cause__))
         finally:
             self._of_client[logout.client_id] -= 1

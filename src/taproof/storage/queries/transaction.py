@@ -29,7 +29,7 @@ class Transaction(Protocol):
         """
 
     async def lock_user(self, developer_id: str, messenger_id: str) -> None:
-        """Keep others from counting the sign-ins of a user to a developer's projects."""
+        """Prevent other transactions from counting the sign-ins of a user to a developer's projects."""
 
     async def read_in_order(self) -> None:
         """Make the following reads use the order of an index, as far as needed, instead of sorting all rows."""
