@@ -56,7 +56,10 @@ ADDRESSES = {
 async def test_a_new_client_shows_what_to_paste(
     visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str], project: Project
 ) -> None:
-    """Its page has every value with a copy button; the secret is there once, and in no address, log or list."""
+    """The client's page has every value with a copy button.
+
+    The secret is shown once, and in no address, log or list.
+    """
     page = page_of(project)
     assert copied(await visitor.get(page)) == ADDRESSES
     answer = await visitor.submit(page, page, name=" Grafana ", redirect_uris=f"{URI}\r\n\r\nhttp://localhost/cb\r\n")
@@ -104,7 +107,7 @@ async def test_a_client_without_a_secret(visitor: Visitor, console: Installation
 async def test_an_application_that_sends_its_secret_in_the_other_way(
     visitor: Visitor, console: Installation, project: Project
 ) -> None:
-    """Its page says what was refused, and which setting accepts it, until that is chosen."""
+    """The client's page says what was refused and which setting accepts it, until that setting is chosen."""
     for method, used, told in (
         ("basic", "post", ("in the request body, and this client expects", "Choose “Secret, as the application")),
         ("none", "basic", ("in the Authorization header, and this client expects a call without", "Remove the secret")),
@@ -145,7 +148,7 @@ async def test_settings_change_what_was_changed_in_the_form(
 
 
 async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: Installation, project: Project) -> None:
-    """The sentence has the form's own words, and nothing is stored."""
+    """The error uses the form's labels, and nothing is stored."""
     client, _ = await new_client(console, visitor, project)
     for typed, sentence in (
         ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
@@ -168,7 +171,7 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
 
 
 async def test_deleting_a_client(visitor: Visitor, console: Installation, project: Project) -> None:
-    """It leaves the list, and its pages are 404, as are those of another project's or a made-up client."""
+    """The client leaves the list, and its pages are 404, as for another project's or an unknown client."""
     client, _ = await new_client(console, visitor, project)
     other, _ = await visitor.create_project("Other")
     foreign, _ = await new_client(console, visitor, other)

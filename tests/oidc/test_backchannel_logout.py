@@ -113,7 +113,7 @@ async def test_a_report_signs_the_user_out(provider: Provider, receiver: Receive
 
 
 async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """What the application did itself, it is not told. Of an erased user, it learns the sign-in only (section 2.4).
+    """The client is not notified of what it did itself. Of an erased user, only the sign-in is named (section 2.4).
 
     Whoever has the ID token can ask for end_session, and keep their session at the application. A report ends it then.
     """
@@ -165,7 +165,7 @@ async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sendi
 async def test_a_client_without_refresh_tokens_is_told_too(
     provider: Provider, receiver: Receiver, sending: Sending
 ) -> None:
-    """The sign-in leaves a grant because of the address alone."""
+    """Such a client leaves a grant only because of its logout URI."""
     shop = await told_shop(provider, receiver, grant_types=("authorization_code",))
     await shop.redeem(await shop.sign_in())
     node = provider.node
@@ -183,7 +183,7 @@ async def test_a_client_without_refresh_tokens_is_told_too(
 async def test_what_counts_as_success(
     provider: Provider, receiver: Receiver, sending: Sending, answer: str, outcome: str
 ) -> None:
-    """200, or 204 (section 2.8). A redirect is never followed."""
+    """200 and 204 are successes (section 2.8). A redirect is never followed."""
     shop = await told_shop(provider, receiver, answer)
     await report(await kept(shop))
     assert await sending.send() == [outcome]
@@ -191,7 +191,7 @@ async def test_what_counts_as_success(
 
 
 async def test_failures_are_retried_for_a_day(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """With a fresh token each time, because one lives for two minutes; then the console shows that it failed."""
+    """Each retry has a fresh token, because one is valid for two minutes; then the console shows the failure."""
     shop = await told_shop(provider, receiver, "500")
     user = await kept(shop)
     begun = provider.node.clock.now
@@ -219,7 +219,7 @@ async def test_failures_are_retried_for_a_day(provider: Provider, receiver: Rece
 
 
 async def test_an_internal_address_gets_nothing(provider: Provider, receiver: Receiver) -> None:
-    """The addresses and ports of webhooks apply, at each connection."""
+    """The address and port rules of webhooks apply at each connection."""
     shop = await told_shop(provider, receiver)
     await report(await kept(shop))
     async with open_webhook_client(AddressRules(), frozenset({443}), allow_http=True) as client:
@@ -231,7 +231,7 @@ async def test_an_internal_address_gets_nothing(provider: Provider, receiver: Re
 
 
 async def test_a_client_that_is_gone_is_not_told(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """Nor one whose developer removed the address meanwhile."""
+    """A deleted client is not called, nor one whose developer has removed the address."""
     gone, silent = [await told_shop(provider, receiver) for _ in range(2)]
     for shop in (gone, silent):
         await report(await kept(shop))
@@ -244,7 +244,7 @@ async def test_a_client_that_is_gone_is_not_told(provider: Provider, receiver: R
 
 
 async def test_the_log_has_no_token(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """A failed attempt is logged with the client, and with nothing of the request or the response."""
+    """A failed attempt is logged with the client, and without the content of the request or the response."""
     shop = await told_shop(provider, receiver, "500")
     await report(await kept(shop))
     with capture_logs() as logs:
@@ -317,7 +317,7 @@ async def test_a_developers_hanging_clients_leave_room(provider: Provider) -> No
 
 
 async def test_the_loop_sends_and_stops(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """It finds what is due by itself, and finishes its posts when it is stopped."""
+    """The loop finds due logouts by itself, and finishes its posts when it is stopped."""
     stopping = asyncio.Event()
     running = asyncio.create_task(sending.sender.run_until(stopping))
     await report(await kept(await told_shop(provider, receiver)))

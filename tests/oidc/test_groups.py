@@ -37,7 +37,7 @@ async def test_a_user_who_may_not_sign_in(web: Web, shop: Shop) -> None:
 
 
 async def test_a_user_who_is_removed(web: Web, shop: Shop) -> None:
-    """Their code gives nothing, and their access token no longer works (contract.md)."""
+    """The removed user's code gives no tokens, and the access token no longer works (contract.md)."""
     await shop.change_client(groups=GROUPS, allowed_groups=("staff",))
     response = await web.sign_in(shop.request())
     tokens = (await web.redeem(shop, await web.sign_in(shop.request()))).json()

@@ -116,7 +116,10 @@ async def regenerate_client_secret(
 async def list_grants(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Output:
-    """List the users who are signed in to a client: who stay signed in, or of whose logout the client is told."""
+    """List the users who are signed in to a client, the latest sign-in first.
+
+    They have a refresh token, or the client has a back-channel logout URI.
+    """
     answer = await api.run(
         lambda service: oidc_client_calls.list_grants(service, project_id, client_id, page_size=limit).page(cursor)
     )
@@ -136,7 +139,7 @@ async def list_grants(
 async def end_grant(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, grant_id: GrantId, *, yes: Yes = False
 ) -> Output:
-    """Sign a user out of a client. Its tokens stop working immediately, and its back-channel logout URI is told."""
+    """Sign a user out of a client. Its tokens stop working immediately, and its back-channel logout URI is notified."""
     confirm(f"End {grant_id}? The application must ask the user to sign in again.", yes=yes)
     answer = await api.call(oidc_client_calls.end_grant, project_id, client_id, grant_id)
     return Output(answer, lambda: typer.echo(f"Ended {grant_id}."))

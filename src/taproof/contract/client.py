@@ -262,7 +262,7 @@ class ClientSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcGrant:
-    """A user who is signed in to a client: what the client holds of the user after a sign-in."""
+    """A user's sign-in to a client, which lasts until it ends or expires."""
 
     id: Annotated[str, GRANT_ID]
     messenger_id: Annotated[str, Field("The user's messenger id.", example="123456789")]

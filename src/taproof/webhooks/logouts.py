@@ -133,7 +133,7 @@ class LogoutSender:
             if self._logouts.has_time(logout):
                 await self._tell(logout)
         except StoreUnavailable as error:
-            # The lease lapses, and the client is told again.
+            # The lease lapses, and the client is notified again.
             _log.warning("logouts.store_unavailable", cause=str(error.__cause__))
         finally:
             self._of_client -= Counter([logout.client_id])

@@ -9,7 +9,7 @@ _SIGNED_IN = '{fields}<form method="post" action="{sign_out}"><button>Sign out</
 
 
 def fingerprint(token: str) -> str:
-    """Return what a page may show of a token: enough to see whether it is another one."""
+    """Return a hash of a token, with which a page shows whether the token changed."""
     return sha256(token.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""The providers at which the relying parties' users sign in: Taproof, and oidc-provider to compare it with."""
+"""The providers of the relying parties: Taproof, and oidc-provider for comparison."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -35,7 +35,7 @@ class Provider(Protocol):
         signing_alg: SigningAlg = "RS256",
         email: Email = "none",
     ) -> Registered:
-        """Register an application with this path of its redirect URI, on 127.0.0.1 with any port (RFC 8252)."""
+        """Register an application with the path of its redirect URI, on 127.0.0.1 with any port (RFC 8252)."""
         ...
 
     def new_phone(self) -> Phone:

@@ -1,4 +1,4 @@
-"""Apache with mod_auth_openidc, of Debian."""
+"""Debian's Apache with mod_auth_openidc."""
 
 import pytest
 from playwright.async_api import Page
@@ -15,6 +15,6 @@ async def press_sign_out(page: Page) -> None:
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """The module needs the issuer and the client's credentials, and sends the secret as it likes."""
+    """The module needs the issuer and the client's credentials, and may send the secret in either way."""
     party = start("apache.py", provider.register("/secure/callback"))
     await sign_in_out_and_in_again(page, party, phone, start=press_sign_in, end=press_sign_out)

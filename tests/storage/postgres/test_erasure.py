@@ -30,7 +30,7 @@ FROM generate_series($2::INTEGER, $3::INTEGER) AS d, generate_series(1, 1000) AS
 async def test_one_user_is_found_by_an_index(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """A page costs its own rows and a look at each day, however many sessions others and the account elsewhere have."""
+    """A page costs its own rows and one lookup per day, however many sessions other users have."""
     mine, others = await seed.project(), await seed.project()
     await postgres.sessions.prepare_days(TODAY - DAYS, TODAY)
     for day in range(TODAY - DAYS, TODAY + 1):

@@ -49,7 +49,7 @@ class Groups:
     def changed(
         self, members: Mapping[str, Iterable[str]] | None = None, allowed: Iterable[str] | None = None
     ) -> "Groups":
-        """Return the groups with other members, or other groups that may sign in, if these are not None.
+        """Return the groups with new members and new allowed groups; None leaves either unchanged.
 
         Raises:
             InvalidRequest: an allowed group does not exist.

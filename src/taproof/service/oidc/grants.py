@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Grants:
-    """Keeps users signed in to clients.
+    """Refreshes the tokens of users who stay signed in to clients.
 
     Args:
         storage: the store.
@@ -59,7 +59,7 @@ class Grants:
         if not grant.is_live(client.version, now) or not client.client.groups.admits(grant.messenger_id):
             raise OAuthError("invalid_grant", _OVER)
         scopes = _narrowed(grant, parameters.get("scope"))
-        # Before the token is used up, because these can fail.
+        # Do this before the token is used up, because it can fail.
         user, signer = self._issuing.of_grant(client, grant, scopes), await self._issuing.find_signer(client)
         new, access_token = new_refresh_token(self._entropy, given), new_key("oat", self._entropy)
         rotation = Rotation(new.hashes.secret, key_hash(access_token), now + ACCESS_TOKEN_LIFETIME, " ".join(scopes))

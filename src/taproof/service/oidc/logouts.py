@@ -1,4 +1,4 @@
-"""Tell clients that their users are signed out (OpenID Connect Back-Channel Logout 1.0).
+"""Notify clients that their users are signed out (OpenID Connect Back-Channel Logout 1.0).
 
 `webhooks/logouts.py` posts what this signs. A logout token is signed anew for each attempt, because it lives for two
 minutes only.
@@ -55,7 +55,7 @@ class Logouts:
         return self._clock() + SEND_TIMEOUT * SECOND < logout.leased_until
 
     async def sign_logout(self, logout: Logout) -> SignedRequest | None:
-        """Return the request that tells the client; None if there is nobody to tell any more, and forget it then.
+        """Return the request that notifies the client; None, and forget the logout, if the client has no URI any more.
 
         Raises:
             DecryptionFailed: the signing key cannot be decrypted.

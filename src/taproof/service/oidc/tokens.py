@@ -121,7 +121,7 @@ class Tokens:
         return found
 
     async def record_refusal(self, refused: ClientRefused) -> None:
-        """Keep the wrong way in which a client authenticated, for its page in the console."""
+        """Store the wrong method with which a client authenticated, for its page in the console."""
         if refused.is_proven:
             method = RefusedMethod(refused.used, self._clock())
             await self._storage.oidc_clients.record_refused_method(refused.client_id, method, refused.expected)

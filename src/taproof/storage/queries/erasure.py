@@ -20,7 +20,7 @@ SELECT project_id FROM project_members WHERE developer_id = $1 AND role IN ({_WR
 """Finds the projects whose data a developer may change. The lock keeps these memberships unchanged."""
 FIND_PROJECT: Final = """
 SELECT project_id FROM sessions WHERE opener_id = $1 AND project_id > $2 ORDER BY project_id LIMIT 1"""
-# Its cost depends on the developer's own projects only, not on those of others in which the account signed in. With
+# The cost depends only on the developer's own projects, not on other projects in which the account signed in. With
 # EXISTS, PostgreSQL would join, and read sessions of other projects or other users.
 FIND_PROJECT_OF_DEVELOPER: Final = f"""
 SELECT m.project_id FROM project_members m
@@ -260,7 +260,7 @@ class ErasureQueries(Queries):
     async def export_sessions(
         self, messenger_id: str, project_id: str, developer_id: str | None, after: SessionKey, limit: int
     ) -> Rows:
-        """Return the next `limit` sessions after `after` that `erase_sessions` would erase, with what they take along.
+        """Return the next `limit` sessions after `after` that `erase_sessions` would erase, with their rows.
 
         The sessions are in the order in which they would be erased, and the rows of a call belong together.
 
@@ -417,7 +417,7 @@ async def _forget_person(
 
 
 async def _count_second_person(transaction: Transaction, creator_id: str, renamed: set[int], left: set[int]) -> None:
-    """Count a user as two people if some of their days were renamed and others, in projects of others, are left."""
+    """Count a user as two people if some of their days were renamed and others remain elsewhere."""
     if not renamed or not left:
         return
     later_of_each = min(max(renamed), max(left))

@@ -29,10 +29,10 @@ class Transaction(Protocol):
         """
 
     async def lock_user(self, owner_id: str, messenger_id: str) -> None:
-        """Hold the lock of a user, until the transaction ends.
+        """Lock a user until the transaction ends.
 
-        With the id of a developer, it protects the counts of the user's sign-ins to this developer's projects. With the
-        id of a project, it protects the grants of the user there.
+        With the id of a developer, the lock protects the counts of the user's sign-ins to this developer's projects.
+        With the id of a project, it protects the grants of the user there.
         """
 
     async def read_in_order(self) -> None:

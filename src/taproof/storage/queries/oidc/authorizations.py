@@ -235,7 +235,7 @@ class AuthorizationQueries(Queries):
         return await self._database.in_transaction(revoke)
 
     async def purge_authorizations(self, ended_before: int, limit: int) -> int:
-        """Erase at most `limit` sign-ins that had expired, with their access tokens, at `ended_before` (ms)."""
+        """Erase at most `limit` sign-ins that expired, with their access tokens, at or before `ended_before` (ms)."""
         return await self._database.purge(PURGE_AUTHORIZATIONS, ended_before, limit)
 
     async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:

@@ -185,7 +185,7 @@ class OidcClientQueries(Queries):
         return await self._database.in_transaction(change)
 
     async def record_refused_method(self, client_id: str, refused: RefusedMethod, auth_method: str) -> bool:
-        """Record how a client authenticated against its `auth_method`, unless the same was recorded within the hour.
+        """Record that a client authenticated with the wrong method, unless the same was recorded within the hour.
 
         Return False if nothing was recorded, also because the client has another `auth_method` now. A change of it
         erases what was recorded.
@@ -194,7 +194,7 @@ class OidcClientQueries(Queries):
         return bool(await self._database.change(RECORD_REFUSED_METHOD, *values))
 
     async def read_refused_method(self, client_id: str) -> RefusedMethod | None:
-        """Return how a client last authenticated against its `auth_method`."""
+        """Return how a client last authenticated with the wrong method."""
         found = await self._database.read(READ_REFUSED_METHOD, client_id)
         return RefusedMethod(*found[0]) if found else None
 

@@ -1,4 +1,4 @@
-"""The grants of users: what clients of the OpenID provider hold of them after a sign-in.
+"""The grants of users, which clients of the OpenID provider hold after a sign-in.
 
 Whatever ends grants calls `end_grants` in its own transaction. A grant is created only while its session's row and the
 user's grants in the project are locked, and `end_grants` finds grants in a statement that begins after it got the same
@@ -96,7 +96,7 @@ def _ended(*columns: str) -> Ended:
     """
 
     def left(reason: int, value: int) -> str:
-        """Return the condition for grants that can end. The numbers are those of the reason and the first value."""
+        """Return the condition for the grants left to end. `reason` and `value` are the numbers of parameters."""
         of = " AND ".join(f"{column} = ${number}" for number, column in enumerate(columns, value))
         return f"(ended_at IS NULL OR (ended_reason IN ({_LEFT_SIGNED_IN}) AND ${reason} IN ({_TOLD}))) AND {of}"
 
@@ -169,7 +169,7 @@ async def create_grant(transaction: Transaction, new: NewGrant) -> None:
 
 
 async def erase_grants(transaction: Transaction, found: list[Row], now: int) -> list[str]:
-    """Erase grants whose locked rows begin with their ids, and tell their clients; return the project of each."""
+    """Erase grants whose locked rows begin with their ids, and notify their clients; return the project of each."""
     projects: list[str] = []
     for grant_id, *_ in found:
         await transaction.fetch(TELL_OF_ERASED, now, grant_id)
@@ -280,5 +280,5 @@ class GrantQueries(Queries):
         return await self._database.in_transaction(revoke)
 
     async def purge_grants(self, now: int, limit: int) -> int:
-        """Erase at most `limit` grants that are over."""
+        """Erase at most `limit` ended or expired grants."""
         return await self._database.purge(PURGE_GRANTS, now, limit)

@@ -1,4 +1,4 @@
-"""The clients that must be told that a user is signed out. `queries/oidc/grants.py` records them."""
+"""The clients to notify that a user is signed out. `queries/oidc/grants.py` records them."""
 
 from collections.abc import Collection
 from typing import Final
@@ -28,7 +28,7 @@ PURGE_LOGOUTS: Final = Purge("oidc_logouts", "sid", "created_at <= $1")
 
 
 class LogoutQueries(Queries):
-    """The logouts of which clients must be told."""
+    """The logouts to notify clients of."""
 
     async def claim_logouts(
         self, now: int, leased_until: int, limit: int, passed_over: Collection[str] = ()
@@ -50,7 +50,7 @@ class LogoutQueries(Queries):
         return await self._database.in_transaction(claim)
 
     async def finish_logout(self, logout: Logout) -> bool:
-        """Forget a logout of which its client was told. Return False if its lease has lapsed."""
+        """Erase a logout that its client was notified of. Return False if its lease has expired."""
         return bool(await self._database.change(FORGET_LOGOUT, logout.sid, logout.leased_until))
 
     async def retry_logout(self, logout: Logout, due_at: int | None, failure: str, now: int) -> bool:
@@ -62,7 +62,7 @@ class LogoutQueries(Queries):
         return bool(await self._database.change(RETRY_LOGOUT, *values))
 
     async def read_logout_failure(self, project_id: str, client_id: str) -> LogoutFailure | None:
-        """Return the last failed attempt to tell a client; None if there is none, or if it was told since."""
+        """Return the last failed attempt to notify a client; None if there is none, or if it was notified since."""
         found = await self._database.read(READ_LOGOUT_FAILURE, project_id, client_id)
         return LogoutFailure(found[0][0], found[0][1], bool(found[0][2])) if found else None
 
