@@ -1,4 +1,7 @@
-"""A relying party: Apache with mod_auth_openidc, as its documentation sets it up. /secure/ shows the user."""
+"""A relying party: Apache with the settings of docs/how-to/oidc/apache.md. /secure/ shows the user.
+
+`WITHOUT` names lines of the settings to leave out.
+"""
 
 import json
 import os
@@ -15,6 +18,7 @@ MODULES = (
 PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Application</title>'
     '<p id="sub"><!--#echo var="OIDC_CLAIM_sub" --></p><p id="name"><!--#echo var="OIDC_CLAIM_name" --></p>'
+    '<p id="remote_user"><!--#echo var="REMOTE_USER" --></p><p id="groups"><!--#echo var="OIDC_CLAIM_groups" --></p>'
     '<p id="access_token"><!--#echo var="OIDC_access_token" --></p>'
     '<p id="id_token"><!--#echo var="OIDC_CLAIM_iat" --></p>'
     '<a id="out" href="/secure/callback?logout={home}">Sign out</a></html>'
@@ -52,6 +56,9 @@ def free_port() -> int:
 def settings(port: int) -> str:
     """Return the settings of the documentation, with the values of this provider."""
     text = Path(__file__).with_name("apache.conf").read_text("utf-8")
+    for line in os.environ.get("WITHOUT", "").splitlines():
+        assert f"{line}\n" in text, line
+        text = text.replace(f"{line}\n", "")
     for example, value in (
         ("https://signin.example.com", os.environ["OIDC_ISSUER"]),
         ("https://app.example.com", f"http://127.0.0.1:{port}"),
