@@ -69,8 +69,10 @@ server.listen(Number(PORT), '127.0.0.1', () => {
         const answered = await auth.api.signOut({ body: { callbackURL: '/' }, headers, asResponse: true });
         return follow(answered, (await answered.clone().json()).url ?? '/');
       }
-      case 'POST /refresh':
-        return follow(await auth.api.refreshToken({ body: { providerId: 'taproof' }, headers, asResponse: true }), '/');
+      case 'POST /refresh': {
+        const [{ id }] = await auth.api.listUserAccounts({ headers });
+        return follow(await auth.api.refreshToken({ body: { accountId: id }, headers, asResponse: true }), '/');
+      }
       default:
         return handle(request, response);
     }

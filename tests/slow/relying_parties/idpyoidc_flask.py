@@ -71,6 +71,7 @@ if __name__ == "__main__":
         "client_id": CLIENT_ID,
         "client_secret": CLIENT_SECRET,
         "redirect_uris": [f"{base_url}/callback"],
+        "client_authn_methods": ["client_secret_basic"],  # Only the refresh needs it.
         "preference": {"response_types": ["code"], "scopes_supported": SCOPE},
         "usage": {"scope": SCOPE},
     }
