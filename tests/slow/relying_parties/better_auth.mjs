@@ -22,6 +22,7 @@ server.listen(Number(PORT), '127.0.0.1', () => {
     database: memoryAdapter(database),
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
+    emailAndPassword: { enabled: true, requireEmailVerification: true }, // Concerns users with passwords only.
     plugins: [
       genericOAuth({
         config: [

@@ -147,3 +147,16 @@ async def test_another_account_than_before(page: Page, provider: Provider, start
             assert (await read_page(page))["sub"] == first["sub"]
         else:
             await expect(page.locator("#error")).to_have_text(expected)
+
+
+async def test_silent_without_refresh_token(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """Without a refresh token, oidc-client-ts asks with prompt=none, which Taproof answers with login_required."""
+    registered = OIDC_CLIENT_TS.register(provider)
+    provider.update(registered, grant_types=["authorization_code"])
+    party = start(OIDC_CLIENT_TS.program, registered)
+    await page.goto(party.base_url)
+    await press_button(page)
+    await sign_in_at_provider(page, phone)
+    await read_page(page)
+    await page.get_by_role("button", name="Refresh").click()
+    await expect(page.locator("#error")).to_have_text("login_required")
