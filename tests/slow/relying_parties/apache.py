@@ -44,6 +44,12 @@ DocumentRoot {place}/site
 AddType text/html .shtml
 AddOutputFilter INCLUDES .shtml
 {settings}
+<Location /secure/admins/>
+  Require claim groups:admins
+</Location>
+<Location /secure/staff/>
+  Require claim groups:staff
+</Location>
 """
 
 
@@ -76,7 +82,9 @@ def write_site(place: Path, port: int) -> Path:
     place.chmod(0o755)
     home = f"http%3A%2F%2F127.0.0.1%3A{port}%2F"
     (place / "site/index.shtml").write_text('<!doctype html><title>Application</title><a href="/secure/">Sign in</a>')
-    (place / "site/secure/index.shtml").write_text(PAGE.format(home=home))
+    for name in ("", "admins/", "staff/"):
+        (place / f"site/secure/{name}").mkdir(exist_ok=True)
+        (place / f"site/secure/{name}index.shtml").write_text(PAGE.format(home=home))
     config = place / "apache.conf"
     config.write_text(
         CONFIG.format(

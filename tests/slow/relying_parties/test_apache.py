@@ -64,7 +64,7 @@ async def test_many_sign_ins_at_once(page: Page, provider: Provider, start: Star
 
 
 async def test_a_report_ends_the_session(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """After *This wasn't me* in the messenger, the module asks the user to sign in again (Back-Channel Logout 1.0)."""
+    """A user's groups open the pages of these. After *This wasn't me* in the messenger, the user must sign in again."""
     registered = provider.register(CALLBACK)
     party = start("apache.py", registered)
     uri = f"{party.base_url}{CALLBACK}?logout=backchannel"
@@ -74,8 +74,8 @@ async def test_a_report_ends_the_session(page: Page, provider: Provider, start: 
     shown = await read_page(page)
     # The module leaves out https:// only.
     assert (shown["remote_user"], shown["groups"]) == (f"{phone.messenger_id}@{provider.issuer}", "admins")
-    await page.reload()
-    await read_page(page)
+    statuses = [await page.goto(f"{party.base_url}/secure/{each}/") for each in ("admins", "staff")]
+    assert [each and each.status for each in statuses] == [200, 401]
     await report(phone)
 
     async def is_signed_out() -> bool:

@@ -3,6 +3,7 @@
 The settings that differ are in a table of docs/how-to/oidc/README.md. Synapse and Apache have files of their own.
 """
 
+import json
 from dataclasses import dataclass
 
 import pytest
@@ -16,7 +17,7 @@ from tests.slow.relying_parties.at_provider import (
 )
 from tests.slow.relying_parties.conftest import StartParty
 from tests.slow.relying_parties.processes import Program
-from tests.slow.relying_parties.providers import AuthMethod, Provider, Registered
+from tests.slow.relying_parties.providers import NAME, AuthMethod, Email, Provider, Registered
 from tests.slow.relying_parties.walk import Step, press_sign_in, press_sign_out, read_page, sign_in_out_and_in_again
 from tests.waiting import until
 
@@ -38,14 +39,14 @@ class Party:
     signed_out: str | None = None
     """The path to which it returns from the provider's sign-out, if it goes there."""
     can_refresh: bool = True
+    email: Email = "none"
 
     def start(self, provider: Provider, start: StartParty) -> Program:
         return start(self.program, self.register(provider))
 
     def register(self, provider: Provider) -> Registered:
         auth_method: AuthMethod = "none" if self.is_public else "any"
-        # better-auth and django-allauth create no account without an address.
-        return provider.register(self.path, auth_method=auth_method, email="synthetic", signed_out=self.signed_out)
+        return provider.register(self.path, auth_method=auth_method, email=self.email, signed_out=self.signed_out)
 
     async def sign_out(self, page: Page) -> None:
         if self.signed_out is None:
@@ -56,11 +57,12 @@ class Party:
 
 OIDC_CLIENT_TS = Party("oidc_client_ts.mjs", sign_in=press_button, is_public=True, signed_out="/")
 EXPRESS = Party("express_openid_connect.mjs", signed_out="")
+ALLAUTH = Party("django_allauth_site.py", "/accounts/oidc/taproof/login/callback/", can_refresh=False)
 PARTIES = [
     OIDC_CLIENT_TS,
     EXPRESS,
-    Party("better_auth.mjs", "/api/auth/callback/taproof", press_button, signed_out="/"),
-    Party("django_allauth_site.py", "/accounts/oidc/taproof/login/callback/", can_refresh=False),
+    Party("better_auth.mjs", "/api/auth/callback/taproof", press_button, signed_out="/", email="synthetic"),
+    ALLAUTH,
     Party("requests_oauthlib_flask.py"),
     Party("idpyoidc_flask.py"),
 ]
@@ -160,3 +162,40 @@ async def test_silent_without_refresh_token(page: Page, provider: Provider, star
     await read_page(page)
     await page.get_by_role("button", name="Refresh").click()
     await expect(page.locator("#error")).to_have_text("login_required")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"ACCOUNT_SIGNUP_FIELDS": ["email*", "username*", "password1*"]}, "As a final step"),
+        ({"ACCOUNT_EMAIL_VERIFICATION": "mandatory"}, "Verify Your Email Address"),
+        (
+            {
+                "ACCOUNT_SIGNUP_FIELDS": ["email*", "username*", "password1*"],
+                "ACCOUNT_EMAIL_VERIFICATION": "mandatory",
+                "SOCIALACCOUNT_EMAIL_REQUIRED": False,
+                "SOCIALACCOUNT_EMAIL_VERIFICATION": "none",
+            },
+            NAME,
+        ),
+    ],
+    ids=["required", "verified", "neither"],
+)
+async def test_addresses_of_allauth(
+    page: Page, provider: Provider, start: StartParty, phone: Phone, settings: dict[str, object], expected: str
+) -> None:
+    """A site that insists on an address asks for one, or for its verification, unless it says otherwise for others."""
+    party = start(ALLAUTH.program, ALLAUTH.register(provider), SETTINGS=json.dumps(settings))
+    await page.goto(party.base_url)
+    await ALLAUTH.sign_in(page)
+    await sign_in_at_provider(page, phone)
+    await expect(page.get_by_text(expected).first).to_be_visible()
+
+
+async def test_better_auth_without_an_address(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """better-auth creates no account, and says why."""
+    party = start("better_auth.mjs", provider.register("/api/auth/callback/taproof"))
+    await page.goto(party.base_url)
+    await press_button(page)
+    await sign_in_at_provider(page, phone)
+    await expect(page.get_by_text("email_not_found")).to_be_visible()
