@@ -1,4 +1,7 @@
-"""A relying party: Apache with mod_auth_openidc, set up as its documentation describes. /secure/ shows the user."""
+"""A relying party: Apache with the settings of docs/how-to/oidc/apache.md. /secure/ shows the user.
+
+`WITHOUT` names lines of the settings to leave out.
+"""
 
 import json
 import os
@@ -15,6 +18,7 @@ MODULES = (
 PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Application</title>'
     '<p id="sub"><!--#echo var="OIDC_CLAIM_sub" --></p><p id="name"><!--#echo var="OIDC_CLAIM_name" --></p>'
+    '<p id="remote_user"><!--#echo var="REMOTE_USER" --></p><p id="groups"><!--#echo var="OIDC_CLAIM_groups" --></p>'
     '<p id="access_token"><!--#echo var="OIDC_access_token" --></p>'
     '<p id="id_token"><!--#echo var="OIDC_CLAIM_iat" --></p>'
     '<a id="out" href="/secure/callback?logout={home}">Sign out</a></html>'
@@ -40,6 +44,12 @@ DocumentRoot {place}/site
 AddType text/html .shtml
 AddOutputFilter INCLUDES .shtml
 {settings}
+<Location /secure/admins/>
+  Require claim groups:admins
+</Location>
+<Location /secure/staff/>
+  Require claim groups:staff
+</Location>
 """
 
 
@@ -52,6 +62,9 @@ def free_port() -> int:
 def settings(port: int) -> str:
     """Return the settings of the documentation, with the values of this provider."""
     text = Path(__file__).with_name("apache.conf").read_text("utf-8")
+    for line in os.environ.get("WITHOUT", "").splitlines():
+        assert f"{line}\n" in text, line
+        text = text.replace(f"{line}\n", "")
     for example, value in (
         ("https://signin.example.com", os.environ["OIDC_ISSUER"]),
         ("https://app.example.com", f"http://127.0.0.1:{port}"),
@@ -69,7 +82,9 @@ def write_site(place: Path, port: int) -> Path:
     place.chmod(0o755)
     home = f"http%3A%2F%2F127.0.0.1%3A{port}%2F"
     (place / "site/index.shtml").write_text('<!doctype html><title>Application</title><a href="/secure/">Sign in</a>')
-    (place / "site/secure/index.shtml").write_text(PAGE.format(home=home))
+    for name in ("", "admins/", "staff/"):
+        (place / f"site/secure/{name}").mkdir(exist_ok=True)
+        (place / f"site/secure/{name}index.shtml").write_text(PAGE.format(home=home))
     config = place / "apache.conf"
     config.write_text(
         CONFIG.format(

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from html import unescape
 
 import httpx
@@ -20,13 +21,26 @@ async def cancel_at_provider(page: Page, phone: Phone, party: Program) -> None:
     """Tap Cancel in the messenger. The page then leads back to the application, with access_denied."""
 
     def is_refusal(request: Request) -> bool:
-        return request.url.startswith(party.base_url) and "error=access_denied" in request.url
+        # By GET or, with response_mode=form_post, by POST.
+        return request.url.startswith(party.base_url) and "error=access_denied" in f"{request.url} {request.post_data}"
 
     def is_back(frame: Frame) -> bool:
         return frame.url.startswith(party.base_url)
 
     async with page.expect_event("framenavigated", is_back), page.expect_request(is_refusal):
         await sign_in_at_provider(page, phone, "Cancel")
+
+
+async def press_and_sign_out_at_provider(page: Page, press: Callable[[Page], Awaitable[None]]) -> None:
+    """Sign out of the application, which sends the user on to the provider's end_session_endpoint."""
+    async with page.expect_request(lambda request: "id_token_hint=" in request.url):
+        await press(page)
+
+
+async def report(phone: Phone) -> None:
+    """Report the newest sign-in in the messenger."""
+    await asyncio.to_thread(phone.send, "/sessions")
+    await asyncio.to_thread(phone.tap, "1. This wasn\N{RIGHT SINGLE QUOTATION MARK}t me")
 
 
 def sign_in_without_browser(client: httpx.Client, address: str, phone: Phone) -> httpx.Response:

@@ -22,6 +22,7 @@ server.listen(Number(PORT), '127.0.0.1', () => {
     database: memoryAdapter(database),
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
+    emailAndPassword: { enabled: true, requireEmailVerification: true }, // Concerns users with passwords only.
     plugins: [
       genericOAuth({
         config: [
@@ -30,7 +31,7 @@ server.listen(Number(PORT), '127.0.0.1', () => {
             discoveryUrl: `${OIDC_ISSUER}/.well-known/openid-configuration`,
             clientId: OIDC_CLIENT_ID,
             clientSecret: OIDC_CLIENT_SECRET,
-            scopes: ["openid", "profile"],
+            scopes: ["openid", "profile", "offline_access"],
           },
         ],
       }),
@@ -47,7 +48,8 @@ server.listen(Number(PORT), '127.0.0.1', () => {
       access_token: fingerprint(account.accessToken), id_token: fingerprint(account.idToken),
     };
     const elements = Object.entries(shown).map(([id, value]) => `<p id="${id}">${escaped(value)}</p>`).join('');
-    return `${elements}<form method="post" action="/sign-out"><button>Sign out</button></form>`;
+    return `${elements}<form method="post" action="/sign-out"><button>Sign out</button></form>`
+      + '<form method="post" action="/refresh"><button>Refresh</button></form>';
   }
 
   async function answer(request, response) {
@@ -64,8 +66,14 @@ server.listen(Number(PORT), '127.0.0.1', () => {
         const answered = await auth.api.signInSocial({ body, headers, asResponse: true });
         return follow(answered, (await answered.clone().json()).url);
       }
-      case 'POST /sign-out':
-        return follow(await auth.api.signOut({ headers, asResponse: true }), '/');
+      case 'POST /sign-out': {
+        const answered = await auth.api.signOut({ body: { callbackURL: '/' }, headers, asResponse: true });
+        return follow(answered, (await answered.clone().json()).url ?? '/');
+      }
+      case 'POST /refresh': {
+        const [{ id }] = await auth.api.listUserAccounts({ headers });
+        return follow(await auth.api.refreshToken({ body: { accountId: id }, headers, asResponse: true }), '/');
+      }
       default:
         return handle(request, response);
     }

@@ -15,7 +15,7 @@ from tests.e2e.conftest import Developer, Phone, launch
 from tests.slow.relying_parties.processes import Program, node_command, start_party, start_program
 from tests.slow.relying_parties.providers import Provider, Registered, StandIn, Taproof
 
-StartParty = Callable[[str, Registered], Program]
+StartParty = Callable[..., Program]
 
 
 @pytest.fixture(scope="session")
@@ -41,12 +41,12 @@ def phone(provider: Provider) -> Phone:
 
 @pytest.fixture
 def start(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartParty]:
-    """Return a function that starts a relying party with its registration at the provider."""
+    """Return a function that starts a relying party with what the provider gave it, and with more in its environment."""
     started: list[Program] = []
 
-    def start(name: str, registered: Registered) -> Program:
+    def start(name: str, registered: Registered, **environment: str) -> Program:
         place = tmp_path_factory.mktemp(name.partition(".")[0])
-        started.append(start_party(name, place, provider.issuer, registered))
+        started.append(start_party(name, place, provider.issuer, registered, **environment))
         return started[-1]
 
     yield start

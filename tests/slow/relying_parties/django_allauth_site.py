@@ -1,4 +1,7 @@
-"""A relying party: django-allauth with its OpenID Connect provider. Its database is in the working directory."""
+"""A relying party: django-allauth with its OpenID Connect provider. Its database is in the working directory.
+
+`SETTINGS` are more settings of Django.
+"""
 
 import json
 import os
@@ -81,8 +84,10 @@ def configure() -> None:
             "handlers": {"log": {"class": "logging.StreamHandler"}},
             "root": {"handlers": ["log"]},
         },
+        EMAIL_BACKEND="django.core.mail.backends.console.EmailBackend",
         SOCIALACCOUNT_LOGIN_ON_GET=True,
         SOCIALACCOUNT_PROVIDERS=SOCIALACCOUNT_PROVIDERS,
+        **json.loads(os.environ.get("SETTINGS", "{}")),
     )
 
 

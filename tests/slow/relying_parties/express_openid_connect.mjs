@@ -30,7 +30,7 @@ server.listen(Number(PORT), '127.0.0.1', () => {
     clientSecret: OIDC_CLIENT_SECRET,
     secret: SECRET,
     authRequired: false,
-    authorizationParams: { response_type: "code", scope: "openid profile" },
+    authorizationParams: { response_type: "code", scope: "openid profile offline_access" },
     idpLogout: true,
     session: { store },
     backchannelLogout: { store },
@@ -42,9 +42,14 @@ server.listen(Number(PORT), '127.0.0.1', () => {
       const tokens = { access_token: request.oidc.accessToken.access_token, id_token: request.oidc.idToken };
       const shown = { sub, name, access_token: fingerprint(tokens.access_token), id_token: fingerprint(tokens.id_token) };
       const elements = Object.entries(shown).map(([id, value]) => `<p id="${id}">${escaped(value)}</p>`).join('');
-      body = `${elements}<form action="/logout"><button>Sign out</button></form>`;
+      body = `${elements}<form action="/logout"><button>Sign out</button></form>`
+        + '<form method="post" action="/refresh"><button>Refresh</button></form>';
     }
     response.type('html').send(`<!doctype html><html lang="en"><title>Application</title>${body}</html>`);
+  });
+  app.post('/refresh', async (request, response) => {
+    await request.oidc.accessToken.refresh();
+    response.redirect(303, '/');
   });
   app.use((error, request, response, next) => { // eslint-disable-line no-unused-vars -- Express counts parameters.
     console.error(error);

@@ -25,7 +25,7 @@ const page = `<!doctype html><html lang="en"><title>Application</title><div id="
   const add = (name, text, press) => {
     const element = document.createElement(name);
     element.textContent = text;
-    if (press) element.onclick = () => press().catch((error) => { add('p', error.message).id = 'error'; });
+    if (press) element.onclick = () => press().catch((error) => { add('p', error.error ?? error.message).id = 'error'; });
     shown.append(element);
     return element;
   };
@@ -45,17 +45,16 @@ const page = `<!doctype html><html lang="en"><title>Application</title><div id="
     add('button', 'Refresh', async () => { await manager.signinSilent(); await show(); });
     add('button', 'Revoke', async () => { await manager.revokeTokens(); add('p', 'Revoked').id = 'revoked'; });
   }
-  if (location.pathname === '/callback') {
+  async function callback() {
     try {
-      await manager.signinRedirectCallback();
+      if (!await manager.signinCallback()) return; // It ran in the frame of signinSilent().
       history.replaceState({}, '', '/');
       await show();
     } catch (error) {
       add('p', error.error ?? error.message).id = 'error';
     }
-  } else {
-    await show();
   }
+  await (location.pathname === '/callback' ? callback() : show());
 </script></html>`;
 
 const server = http.createServer((request, response) => {

@@ -95,7 +95,7 @@ def node_command(name: str, directory: Path) -> list[str | Path]:
     return [NODE, shutil.copy(HERE / name, directory)]
 
 
-def start_party(name: str, directory: Path, issuer: str, registered: Registered) -> Program:
+def start_party(name: str, directory: Path, issuer: str, registered: Registered, **environment: str) -> Program:
     """Start a relying party of this directory by the name of its file; it chooses a free port."""
     if not PYTHON.exists():
         pytest.fail(f"{PYTHON} is missing: `scripts/setup.sh relying-parties` installs it, as `make test-slow` does.")
@@ -115,4 +115,5 @@ def start_party(name: str, directory: Path, issuer: str, registered: Registered)
         # JupyterHub starts it in a session of its own, which would outlive a hub that is killed.
         PROXY=shlex.join(["setpriv", "--pdeathsig", "TERM", str(NODE), str(PROXY)]),
         PYTHONPATH=str(ROOT),
+        **environment,
     )

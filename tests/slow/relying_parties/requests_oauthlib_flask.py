@@ -14,18 +14,21 @@ from werkzeug.serving import make_server
 ISSUER, CLIENT_ID, CLIENT_SECRET = (os.environ[f"OIDC_{name}"] for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"))
 os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"  # The provider of the tests has plain HTTP on loopback.
 endpoints: dict[str, Any] = requests.get(f"{ISSUER}/.well-known/openid-configuration", timeout=30).json()
+SCOPE = ["openid", "profile", "offline_access"]
+held: dict[str, dict[str, Any]] = {}
+"""The tokens, by `sub`."""
 application = flask.Flask(__name__)
 application.secret_key = secrets.token_hex()
 
 
 def client(**options: Any) -> OAuth2Session:
     redirect_uri = flask.url_for("callback", _external=True)
-    return OAuth2Session(CLIENT_ID, redirect_uri=redirect_uri, scope=["openid", "profile"], **options)
+    return OAuth2Session(CLIENT_ID, redirect_uri=redirect_uri, scope=SCOPE, **options)
 
 
 @application.get("/")
 def home() -> str:
-    return page(flask.session.get("user"))
+    return page(flask.session.get("user"), can_refresh=True)
 
 
 @application.get("/sign-in")
@@ -44,6 +47,21 @@ def callback() -> Any:
         endpoints["token_endpoint"], client_secret=CLIENT_SECRET, authorization_response=flask.request.url
     )
     user = oauth.get(endpoints["userinfo_endpoint"]).json()
+    return sign_in_with(user, token)
+
+
+@application.post("/refresh")
+def refresh() -> Any:
+    token = held[flask.session["user"]["sub"]]
+    oauth = client(token=token)
+    token = oauth.refresh_token(
+        endpoints["token_endpoint"], auth=(CLIENT_ID, CLIENT_SECRET), refresh_token=token["refresh_token"]
+    )
+    return sign_in_with(oauth.get(endpoints["userinfo_endpoint"]).json(), token)
+
+
+def sign_in_with(user: dict[str, str], token: dict[str, Any]) -> Any:
+    held[user["sub"]] = token
     tokens = {name: fingerprint(token[name]) for name in ("access_token", "id_token")}
     flask.session["user"] = {"sub": user["sub"], "name": user["name"], **tokens}
     return flask.redirect("/")
