@@ -50,6 +50,7 @@ ADDRESSES = {
     "Token endpoint": f"{BASE_URL}/oidc/token",
     "Userinfo endpoint": f"{BASE_URL}/oidc/userinfo",
     "Keys (JWKS)": f"{BASE_URL}/oidc/jwks",
+    "End session endpoint": f"{BASE_URL}/oidc/end_session",
 }
 
 
@@ -157,7 +158,7 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
         ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
         ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
         ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code"),
-        ({"post_logout_redirect_uris": "x"}, "Addresses after signing out: number 1 of the list must be absolute"),
+        ({"post_logout_redirect_uris": "x"}, "Post-logout redirect URIs: number 1 of the list must be absolute"),
         ({"backchannel_logout_uri": "x"}, "The back-channel logout URI must be absolute"),
         ({"auth_method": "x"}, "auth_method must be one of: any, basic, post, none."),
     ):
@@ -213,9 +214,10 @@ async def test_groups_in_the_console(visitor: Visitor, console: Installation) ->
     await visitor.submit(page, f"{page}/allowed-groups", **{"allowed staff": "on"})
     assert await groups() == Groups({"admins": (), "staff": ("2002",)}, ("staff",))
     assert "2002" in (await visitor.get(page)).html
+    assert copied(await visitor.get(page))["Scopes"] == "openid profile groups"
     for refused, sentence in (
-        (await edit("delete-group", group="staff"), "staff"),
-        (await edit("add-member", group="staff", messenger_id="ada"), "list of messenger ids"),
+        (await edit("delete-group", group="staff"), "is one of the groups that may sign in"),
+        (await edit("add-member", group="staff", messenger_id="ada"), "must be a number"),
         (await edit("add-group", group="<b>"), "The name of a group"),
         (await edit("", group="staff"), "Use the forms"),
     ):
@@ -240,7 +242,9 @@ async def test_who_is_signed_in_and_signing_one_out(visitor: Visitor, console: I
     changes = ClientChanges(name="Grafana", redirect_uris=(URI,), **settings)  # type: ignore[arg-type]
     client, _ = await new_client(console, visitor, project, changes)
     page = f"{page_of(project, client)}/grants"
-    assert f'href="{page}"' in (await visitor.get(page_of(project, client))).html
+    shown = await visitor.get(page_of(project, client))
+    assert f'href="{page}"' in shown.html
+    assert copied(shown)["Scopes"] == "openid profile offline_access"
     assert "Nobody is signed in" in (await visitor.get(page)).text
     now = console.clock()
     ada = await grant(console.storage, project.id, client.id, MessengerIdentity("1001", "Ada <b>", "ada"), now)

@@ -170,7 +170,7 @@ def _read_grant_types(given: tuple[str, ...]) -> tuple[GrantType, ...]:
         raise InvalidRequest(f"grant_types must contain one or more of: {', '.join(GRANT_TYPES)}.")
     if set(given) == {"refresh_token"}:
         raise InvalidRequest(
-            "grant_types must contain authorization_code or device_code beside refresh_token: a refresh token comes of "
-            "a sign-in."
+            "grant_types must contain authorization_code or device_code beside refresh_token, because users "
+            "must sign in first."
         )
     return tuple(grant for grant in GRANT_TYPES if grant in given)

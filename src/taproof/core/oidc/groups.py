@@ -69,6 +69,8 @@ class Groups:
         """
         if name not in self.members:
             return self
+        if is_member and not is_messenger_id(messenger_id):
+            raise InvalidRequest("The messenger id must be a number, such as 123456789: see the list of users.")
         others = tuple(each for each in self.members[name] if each != messenger_id)
         ids = tuple(sorted((*others, messenger_id))) if is_member else others
         return Groups(read_groups({**self.members, name: ids}), self.allowed)
@@ -85,8 +87,10 @@ class Groups:
         """Return the groups without one of them.
 
         Raises:
-            InvalidRequest: only its members, and perhaps others, may sign in.
+            InvalidRequest: it is one of the groups that may sign in.
         """
+        if name in self.allowed:
+            raise InvalidRequest(f'"{name}" is one of the groups that may sign in. Uncheck it and save first.')
         return self.changed({each: ids for each, ids in self.members.items() if each != name})
 
 
