@@ -112,12 +112,20 @@ class AccessTokens:
         token = _token(parameters)
         read = read_refresh_token(token)
         if read is None:
-            await self._storage.grants.revoke_access_token(key_hash(token), client.client.id)
+            await self._revoke_access_token(client, key_hash(token))
             return
         grant = await self._storage.grants.read_grant_by_family(read.hashes.family)
         # Also with a token that was replaced before: whoever revokes it wants the family to end.
         if grant is not None and grant.client_id == client.client.id:
             await self._storage.grants.end_grant(grant.id, self._clock(), "revoked")
+
+    async def _revoke_access_token(self, client: SignInClient, access_token_hash: bytes) -> None:
+        # A write waits for the disk, and anyone can send other text with the id of a client without a secret.
+        found = await self._storage.authorizations.read_authorization_by_access_token(access_token_hash)
+        grant = await self._storage.grants.read_grant_by_access_token(access_token_hash) if found is None else None
+        holder = found or grant
+        if holder is not None and holder.client_id == client.client.id:
+            await self._storage.grants.revoke_access_token(access_token_hash, client.client.id)
 
     async def _find(self, access_token: str) -> _Access | None:
         """Return what a valid access token stands for; None for any other text."""
