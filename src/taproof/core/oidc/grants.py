@@ -127,7 +127,7 @@ class RefreshToken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class RotatedTokens:
     """What a refresh stores. Times are in ms.
 
     Args:

@@ -13,7 +13,7 @@ from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.grants import granted_scopes, read_refresh_token, stored_scopes
 from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME, Authorization
 from taproof.core.oidc.requests import AuthorizationRequest
-from taproof.service.oidc.issuing import SignedIn, TokenIssuer
+from taproof.service.oidc.issuing import SignedInUser, TokenIssuer
 from taproof.storage.protocol import Storage
 
 _WRONG_TOKEN: Final = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
@@ -22,7 +22,7 @@ _WRONG_TOKEN: Final = "The access token is unknown, has expired or was revoked. 
 class _Access(NamedTuple):
     """A valid access token: its user, and its expiry (ms)."""
 
-    user: SignedIn
+    user: SignedInUser
     expires_at: int
 
 
