@@ -287,7 +287,7 @@ async def test_discovery(web: Web) -> None:
     assert metadata["code_challenge_methods_supported"] == ["S256"]
     assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token", DEVICE_GRANT]
     assert metadata["ui_locales_supported"] == sorted(LANGUAGES)
-    assert metadata["scopes_supported"] == ["openid", "profile", "email", "phone", "offline_access"]
+    assert metadata["scopes_supported"] == ["openid", "profile", "email", "phone", "groups", "offline_access"]
     assert "sid" in metadata["claims_supported"]
     assert metadata["backchannel_logout_supported"] is metadata["backchannel_logout_session_supported"] is True
     assert metadata["end_session_endpoint"] == f"{ISSUER}/oidc/end_session"
