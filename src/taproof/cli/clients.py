@@ -116,7 +116,7 @@ async def regenerate_client_secret(
 async def list_grants(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Output:
-    """List the sign-ins at a client that can be ended: those with a refresh token, or all with a back-channel URI."""
+    """List the sign-ins at a client that can be ended: those with a refresh token, or all if it has a logout URI."""
     answer = await api.run(
         lambda service: oidc_client_calls.list_grants(service, project_id, client_id, page_size=limit).page(cursor)
     )
