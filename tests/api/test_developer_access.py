@@ -233,7 +233,7 @@ async def test_a_lost_store_is_503_everywhere(
 
 
 async def test_secrets_are_never_cached(api: Api, token: str) -> None:
-    """Every answer forbids caches to store it."""
+    """Every answer forbids caches from storing it."""
     project = (await api.post("/projects", token, {"name": "Acme"}))["id"]
     for method, path in ENDPOINTS:
         body = VALID_BODIES.get((method, path))

@@ -218,9 +218,9 @@ async def test_cancelled_and_expired(login: Login, ada: Developer) -> None:
 async def test_reported_while_the_token_is_made(
     login: Login, ada: Developer, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No token is left: it is not created after the report, and one that was created just before has ended.
+    """No token is left: it is not created after the report, and one created just before has ended.
 
-    The terminal gets a sentence that says how to go on, unless its token was stored before the report.
+    The terminal gets a sentence with the next step, unless its token was stored before the report.
     """
     await login.tap()
     key = session_key(login.started["verification_uri_complete"].rpartition("?start=")[2])

@@ -46,7 +46,7 @@ async def post(
 
 
 def arriving(*messages: Message) -> Callable[[], Awaitable[Message]]:
-    """Return a `receive` that returns these messages and then waits for ever."""
+    """Return a `receive` that returns these messages and then waits forever."""
     left = list(messages)
 
     async def receive() -> Message:

@@ -207,7 +207,7 @@ async def unavailable(*_: Any) -> None:
 
 
 async def test_store_that_goes_away_at_the_end_repeats_no_answer(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An update that was answered but not recorded as finished is only recorded when it comes again."""
+    """An update that was answered but not recorded as finished is only recorded when it is repeated."""
     update = phone.message("/help")
     with monkeypatch.context() as away:
         away.setattr(phone.storage.bots, "finish_update", unavailable)

@@ -63,7 +63,7 @@ async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.Monk
 
 @new_postgres
 async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
-    """Old nodes run on the new schema during a rolling deploy."""
+    """Old nodes run on the new schema during a rolling deploy, so a newer schema is accepted."""
     await migrate_database(dsn, NOW)
     execute(dsn, "INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030')")
     assert await migrate_database(dsn, NOW) == (9000, 9000)
