@@ -277,7 +277,7 @@ async def test_nothing_is_consumed_for_a_client_that_left(
     looks = 0
 
     async def poll_before_the_tap(key: SessionKey) -> PolledSession | None:
-        """Answer the looks of the call that waits as if they had been a moment earlier."""
+        """Answer the reads of the waiting call with the state before the tap."""
         nonlocal looks
         looks += 1
         session = await poll_session(key)

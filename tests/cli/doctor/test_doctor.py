@@ -357,7 +357,7 @@ async def test_a_taken_port_is_a_problem_unless_taproof_has_it() -> None:
 
 
 async def _in_thread(run: Run, *arguments: str) -> None:
-    """Run a command that must succeed: it has an event loop of its own."""
+    """Run a command that must succeed, in a thread, because it has its own event loop."""
     result = await asyncio.to_thread(run, *arguments)
     assert result.exit_code == 0, result.output
 
