@@ -45,7 +45,7 @@ def event(event_id: str = "evt_1", **fields: Any) -> bytes:
 
 
 def signed(body: bytes, *secrets: str, event_id: str = "evt_1", seconds: int = 0) -> dict[str, str]:
-    """A running command."""
+    """Return the headers of a request that was signed `seconds` from now."""
     return signature_headers(event_id, body, secrets or [SECRET], milliseconds() + seconds * 1000)
 
 

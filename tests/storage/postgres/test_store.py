@@ -331,7 +331,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 
 
 async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: Seed) -> None:
-    """If it counted as an outage, it would be retried forever; the other items of the batch succeed."""
+    """A bug that counted as an outage would be retried forever; the other items of the batch succeed."""
     project = await seed.project()
     good, bad = seed.new_session(project), seed.new_session(project)._replace(expires_at=2**70)
     outcomes = await asyncio.gather(
