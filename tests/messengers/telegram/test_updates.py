@@ -264,7 +264,7 @@ async def test_handling_has_a_limit_where_the_messenger_waits_for_it(phone: Phon
 
 
 async def claimed_at(storage: SqliteStorage, update: dict[str, Any]) -> int:
-    """Return the time of the claim that the store has."""
+    """Return the time of the stored claim."""
     statement = "SELECT claimed_at FROM bot_updates WHERE update_id = $1"
     ((found,),) = await storage.database.read(statement, update["update_id"])
     return int(found)
