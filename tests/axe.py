@@ -19,7 +19,7 @@ _RULES: dict[Theme, dict[str, object]] = {
 
 
 async def violations(page: Page, theme: Theme) -> list[dict[str, Any]]:
-    """Return what axe-core finds in a page as it is displayed; the page's context has `bypass_csp`."""
+    """Return the violations that axe-core finds in a displayed page; the page's context has `bypass_csp`."""
     await page.emulate_media(color_scheme=theme)
     if not await page.evaluate("'axe' in window"):
         await page.add_script_tag(path=_AXE)

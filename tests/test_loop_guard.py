@@ -49,7 +49,7 @@ def compute_until_seen() -> None:
 
 
 def read(pipe: int) -> None:
-    """Wait for a writer."""
+    """Block until somebody writes to the pipe."""
     os.read(pipe, 1)
 
 

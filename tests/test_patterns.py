@@ -41,7 +41,7 @@ class Found:
 
 
 def python_patterns() -> list[Found]:
-    """Return every pattern of every call to `re` in the package."""
+    """Return every pattern in a call to `re` in the package."""
     return [found for path in sorted(SOURCE.rglob("*.py")) for found in _of_module(path)]
 
 

@@ -54,7 +54,7 @@ class Edge:
         return await self.call(endpoint, body, client, headers=headers)
 
     async def start(self, *, challenge: str | None = None) -> str:
-        """Start a session past the limits."""
+        """Start a session as a client that is not limited."""
         made = await self.api.signin.create_session(self.project["id"], public=True, code_challenge=challenge)
         return made.session_token
 
@@ -70,7 +70,7 @@ class Edge:
 
 
 async def open_edge(api: Api, *, local_only: bool = True) -> Edge:
-    """Return the endpoints with a project, and with limits that are soon met."""
+    """Return the endpoints with a project and with low limits."""
     _, access_token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", access_token, {"name": "Shop"})
     rates = {"generate_address": Rate(BY_ADDRESS, MINUTE), "generate_project": Rate(BY_PROJECT, MINUTE)}

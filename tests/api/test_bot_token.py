@@ -91,7 +91,7 @@ async def test_each_problem_has_its_code(
 async def test_too_many_tokens_of_one_developer(api: Api, token: str) -> None:
     """One limit covers all of a developer's token checks; requests without a token still work.
 
-    `Retry-After` says when the next one is let in.
+    `Retry-After` says when the next check is allowed.
     """
     path = f"{PATH}/{(await create(api, token))['id']}"
     wrong = f"7000000009:{'A' * 35}"

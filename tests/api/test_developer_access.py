@@ -158,7 +158,7 @@ async def test_the_scheme_is_read_without_case(api: Api, scheme: str, token: str
 
 
 async def dump(api: Api, project_id: str, token: str) -> Any:
-    """Return everything of a project's that a call could change."""
+    """Return everything of a project that a call could change."""
     deliveries = await api.call("GET", f"/projects/{project_id}/deliveries", token)
     clients = await api.call("GET", f"/projects/{project_id}/clients", token)
     members = await api.storage.members.list_members(project_id)
@@ -233,7 +233,7 @@ async def test_a_lost_store_is_503_everywhere(
 
 
 async def test_secrets_are_never_cached(api: Api, token: str) -> None:
-    """Every answer forbids caches to store it."""
+    """Every answer forbids caches from storing it."""
     project = (await api.post("/projects", token, {"name": "Acme"}))["id"]
     for method, path in ENDPOINTS:
         body = VALID_BODIES.get((method, path))

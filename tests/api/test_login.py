@@ -218,9 +218,9 @@ async def test_cancelled_and_expired(login: Login, ada: Developer) -> None:
 async def test_reported_while_the_token_is_made(
     login: Login, ada: Developer, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No token is left: it is not created after the report, and one that was created just before has ended.
+    """No token is left: it is not created after the report, and one created just before has ended.
 
-    The terminal gets a sentence that says how to go on, unless its token was stored before the report.
+    The terminal gets a sentence with the next step, unless its token was stored before the report.
     """
     await login.tap()
     key = session_key(login.started["verification_uri_complete"].rpartition("?start=")[2])
@@ -277,7 +277,7 @@ async def test_nothing_is_consumed_for_a_client_that_left(
     looks = 0
 
     async def poll_before_the_tap(key: SessionKey) -> PolledSession | None:
-        """Answer the looks of the call that waits as if they had been a moment earlier."""
+        """Answer the reads of the waiting call with the state before the tap."""
         nonlocal looks
         looks += 1
         session = await poll_session(key)

@@ -18,7 +18,7 @@ ROUTES = [
     ("GET", "/analytics?project_id={project}"),
     ("GET", "/audit?project_id={project}"),
 ]
-"""The routes of one project and of what belongs to it."""
+"""The routes of one project and its objects."""
 CODES = {
     "project": "project_not_found",
     "delivery": "delivery_not_found",

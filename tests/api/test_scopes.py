@@ -80,7 +80,7 @@ async def test_each_route_needs_its_scope(api: Api) -> None:
 
 
 def _without_use(state: Any) -> str:
-    """Return a state without when tokens were last used: to call with one is a use."""
+    """Return a state without the times at which tokens were last used, because every call changes these."""
     project, tokens = state
     return f"{project} {[(token.id, token.scopes, token.expires_at) for token in tokens]}"
 

@@ -30,7 +30,7 @@ async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ru
 
 
 def described() -> set[str]:
-    """Return the routes of the page."""
+    """Return the routes that the page describes."""
     return set(re.findall(r"`((?:(?:GET|POST) )?/[^`]*)`", PAGE.read_text(encoding="utf-8")))
 
 

@@ -47,7 +47,7 @@ SIGN_IN: Final = "/console/sign-in"
 
 @dataclass(frozen=True)
 class WebhookResponse:
-    """The answer of a call."""
+    """The response to a call."""
 
     status: int
     headers: dict[str, str]
@@ -65,7 +65,7 @@ class Running:
     _client_id: str = ""
 
     def address(self) -> str:
-        """Return an address that no call came from."""
+        """Return an address from which no call has come."""
         self._calls += 1
         return f"203.{self._calls >> 16 & 255}.{self._calls >> 8 & 255}.{self._calls & 255}"
 
@@ -215,7 +215,7 @@ def call_of(method: str, route: str) -> Call:
 
 
 async def special_calls(at: Running) -> list[Call]:
-    """Return calls that do more than a bare one of their route: the costliest of each."""
+    """Return calls that cost more than a minimal call of their route: the costliest of each."""
     generate = f'{{"project_id": "{at.project_id}"}}'.encode()
     found = await at.call("POST", "/api/v1/generate/public", JSON, generate)
     session_token = re.findall(rb'"session_token":"([^"]+)"', found.body)[0]
@@ -266,7 +266,7 @@ async def special_calls(at: Running) -> list[Call]:
 
 
 async def steps_of(at: Running, call: Call) -> int:
-    """Return how many functions one call makes run: its work, without a clock."""
+    """Return the number of functions that one call runs, which measures its work without a clock."""
     steps = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:

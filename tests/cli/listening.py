@@ -45,7 +45,7 @@ def event(event_id: str = "evt_1", **fields: Any) -> bytes:
 
 
 def signed(body: bytes, *secrets: str, event_id: str = "evt_1", seconds: int = 0) -> dict[str, str]:
-    """A running command."""
+    """Return the headers of a request that was signed `seconds` from now."""
     return signature_headers(event_id, body, secrets or [SECRET], milliseconds() + seconds * 1000)
 
 
@@ -80,7 +80,7 @@ class Listener:
         return status, answer and answer["error"]
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> list[str]:
-        """Stop it as an operator does, assert success, and return the printed lines."""
+        """Stop the command as an operator does, assert success, and return the printed lines."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=60)
         self.out, self.err = out.decode(), self.first_line + err.decode()
@@ -89,7 +89,7 @@ class Listener:
         return self.out.splitlines()
 
     def stop_json(self) -> list[Any]:
-        """Stop it as `stop` does, with --json, and return the parsed lines."""
+        """Stop the command as `stop` does, with --json, and return the parsed lines."""
         lines = [json.loads(line) for line in self.stop()]
         for line in lines:
             validate(line, "webhooks", "listen")

@@ -107,7 +107,7 @@ def killed_when(arguments: list[str], seen: Callable[[], object]) -> int:
 
 
 def test_a_killed_backup_leaves_nothing_under_the_name(run_json: RunJson, database: Path) -> None:
-    """The earlier backup remains, and the next one succeeds."""
+    """The earlier backup remains after a kill, and the next backup succeeds."""
     run_json("backup", "copy.db")
     fill(database, 64)
     before = Path("copy.db").read_bytes()

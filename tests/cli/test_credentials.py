@@ -105,7 +105,7 @@ def test_the_file_is_the_users_alone_and_always_whole(tmp_path: Path, monkeypatc
 
 
 def test_directories_that_it_creates_are_the_users_alone(tmp_path: Path) -> None:
-    """With any umask. Otherwise, other users could replace the file through a directory above it."""
+    """The directories are private with any umask. Otherwise, other users could replace the file through one of them."""
     credentials = Credentials(tmp_path / "home" / ".config" / "taproof" / "credentials.json")
     before = os.umask(0)
     try:

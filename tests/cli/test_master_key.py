@@ -135,7 +135,7 @@ def test_rotate_keeps_the_old_key_while_something_encrypts_under_it(
     walk = reencryption.Reencryptor._walk
 
     async def beside(self: reencryption.Reencryptor, kind: EncryptedKind) -> None:
-        """Yield from the walk, and put the old value back as soon as it was replaced."""
+        """Walk, and put the old value back as soon as it was replaced."""
         await walk(self, kind)
         connection = apsw.Connection("taproof.db")
         connection.execute("UPDATE projects SET encrypted_webhook_secret = ?", (encrypted,))

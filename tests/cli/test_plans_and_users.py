@@ -155,7 +155,7 @@ def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: RunJs
 
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "1 2", ""])
 def test_what_is_no_messenger_id_is_refused_before_any_question(run: Run, user: str) -> None:
-    """The refusal is a sentence."""
+    """A malformed messenger id is refused with a sentence."""
     refused = run("users", "erase", user)
     assert refused.exit_code == 1
     assert refused.stderr == "messenger_id must be a messenger account's id: digits only, at most 20.\n"

@@ -291,7 +291,7 @@ def test_secrets_can_be_typed_in(listen: Listen) -> None:
 def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
     """The printed calls can be copied: they have the project's id and, in the sandbox, this receiver's address.
 
-    Where the service is, nobody has told this program: that is for the shell to fill in.
+    The service's address is a shell variable, because this program does not know it.
     """
     run_json("developers", "add", "ada@example.com", "--sandbox")
     project = run_json("projects", "create", "Shop", "--sandbox")["id"]

@@ -67,7 +67,7 @@ def test_a_valid_event_is_forwarded_as_it_came(listen: Listen, application: Impo
 
 
 def test_an_application_that_is_down_is_a_502(listen: Listen, application: Impostor) -> None:
-    """The service then sends the event again."""
+    """If the application is down, the answer is 502, so that the service sends the event again."""
     application.stop()
     listener = listen("--forward-to", hooks(application))
     body = event()
@@ -91,7 +91,7 @@ def test_an_application_that_is_down_is_a_502(listen: Listen, application: Impos
     ],
 )
 def test_events_are_forwarded_to_this_machine_only(run: Run, tmp_path: Path, arguments: list[str], says: str) -> None:
-    """They contain session tokens and identities."""
+    """Events contain session tokens and identities, so they are forwarded only to this machine."""
     (tmp_path / "secret").write_text(SECRET)
     result = run("webhooks", "listen", "--secret-file", "secret", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")

@@ -46,7 +46,7 @@ def parse_html(text: str) -> Element:
 
 
 def text_of(element: Element) -> str:
-    """Return the text of an element as it is read out, with single spaces."""
+    """Return the text of an element as a screen reader reads it, with single spaces."""
     return " ".join("".join(element.itertext()).split())
 
 
@@ -141,7 +141,7 @@ class Browsing:
         return Shown(await self.client.get(path, params=query or None))
 
     async def post(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Shown:
-        """Send a form; it says that it came from a page of the console unless `headers` say otherwise."""
+        """Send a form, from a page of the console unless `headers` say otherwise."""
         sent = {"Sec-Fetch-Site": "same-origin"} | headers
         return Shown(await self.client.post(path, data=fields or {}, headers=sent | _form(fields)))
 

@@ -72,7 +72,7 @@ async def test_a_bot_can_be_created_with_a_link(console: Installation, visitor: 
 
 
 async def test_a_bot_is_removed(visitor: Visitor, console: Installation, project: Project) -> None:
-    """After the removal the service's bot asks again; the form to remove a bot is shown only if there is one."""
+    """After the removal, the service's bot sends the prompts. The removal form is shown only if there is a bot."""
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
     assert "The bot was removed. The service's own bot now asks people to confirm." in shown.text

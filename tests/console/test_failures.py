@@ -121,7 +121,7 @@ async def test_a_failure_page_that_fails_is_still_answered(
     ],
 )
 async def test_odd_addresses_are_not_found(visitor: Visitor, path: str, host: bytes) -> None:
-    """The page can be made for any path and any Host header."""
+    """The error page can be rendered for any path and any Host header."""
     request = visitor.client.build_request("GET", path, headers=[(b"host", host)])
     shown = Shown(await visitor.client.send(request))
     assert (shown.status, shown.heading) == (404, "Not found")

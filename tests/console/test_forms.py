@@ -23,7 +23,7 @@ Message = MutableMapping[str, Any]
 async def post(
     console: Installation, receive: Callable[[], Awaitable[Message]], *headers: tuple[bytes, bytes]
 ) -> Shown:
-    """Send the form of the sign-in page with a body that arrives as `receive` says."""
+    """Send the form of the sign-in page with a body that arrives as `receive` returns it."""
     scope: dict[str, Any] = {
         "type": "http",
         "method": "POST",
@@ -46,7 +46,7 @@ async def post(
 
 
 def arriving(*messages: Message) -> Callable[[], Awaitable[Message]]:
-    """Return a `receive` that returns these messages and then waits for ever."""
+    """Return a `receive` that returns these messages and then waits forever."""
     left = list(messages)
 
     async def receive() -> Message:

@@ -223,7 +223,7 @@ async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation
 async def test_a_session_that_ended_ends_its_streams(
     visitor: Visitor, console: Installation, streams: Streams, project: Project
 ) -> None:
-    """A browser that was signed out elsewhere receives no further rows, and is told so."""
+    """A browser that was signed out elsewhere receives no further rows, and a message that says so."""
     client = await streams.open(visitor)
     await client.news()
     await console.services.console_sessions.delete_console_sessions(visitor.actor)
@@ -304,7 +304,7 @@ async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, stre
 async def test_places_of_the_process(
     visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams
 ) -> None:
-    """There is also a limit for all developers together."""
+    """A second limit applies to the streams of all developers together."""
     console.app.live.limits = replace(QUICK, process=2)
     await streams.open(visitor)
     client = await streams.open(stranger)

@@ -55,7 +55,7 @@ class Place:
         return [path for path in self.routes("GET") if not NO_PAGES.fullmatch(path)]
 
     async def rows(self) -> dict[str, list[Any]]:
-        """Return the content of the store, except what a mere visit records."""
+        """Return the content of the store, except the rows that a visit changes."""
         connection = apsw.Connection(str(self.file))
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         rows = {table: list(connection.execute(f"SELECT * FROM {table}")) for table in tables}  # noqa: S608 — its own names.

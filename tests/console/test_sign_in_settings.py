@@ -177,7 +177,7 @@ async def test_users_of_a_project_are_shown_and_exported(
 
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "%D9%A1", "1'--"])
 async def test_a_wrong_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
-    """A malformed id is answered as an unknown page, for the user's page and for the erasure."""
+    """A malformed id is refused with 400, by the question and by the erasure."""
     page = f"/console/users/{user}/erase"
     for shown in (await visitor.get(page), await visitor.post(page, {})):
         assert shown.status == 400

@@ -103,7 +103,7 @@ def test_only_the_usual_notation_is_read(subtests: pytest.Subtests) -> None:
 
 @pytest.mark.parametrize("address", ["fe80::1%eth0", "fe80::1%1", "2a00::1%lo", "::1%lo"])
 def test_an_address_with_a_zone_is_refused(address: str) -> None:
-    """A zone names a network interface of this machine."""
+    """A zone names a network interface of this machine, so it is refused."""
     assert AddressRules().problem(address) == "scoped"
     assert AddressRules(["::/0"]).problem(address) == "scoped"
 

@@ -35,7 +35,7 @@ def raised(error: type[TaproofError]) -> TaproofError:
 
 
 def test_each_error_has_a_code_and_a_full_sentence(subtests: pytest.Subtests) -> None:
-    """Each class declares its code; it is snake case, and the sentence one line that ends like a sentence."""
+    """Each class declares its code in snake case, and its sentence is one line that ends with a period."""
     for error in every_error():
         with subtests.test(error.code):
             sentence = raised(error).sentence

@@ -45,7 +45,7 @@ def test_names_have_one_to_a_hundred_characters(name: str) -> None:
 
 @pytest.mark.parametrize("control", CONTROLS)
 def test_control_characters_and_surrogates_are_refused(control: str) -> None:
-    """They could break a log line, a header, a prompt or the store."""
+    """Control characters and lone surrogates could break a log line, a header, a prompt or the store."""
     assert name_problem(f"Ac{control}me") == "must not contain control characters or line breaks"
 
 

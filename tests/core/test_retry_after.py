@@ -63,7 +63,7 @@ def test_each_form_is_read_and_nothing_else(subtests: pytest.Subtests) -> None:
 
 @pytest.mark.parametrize("value", ["9" * 13, "9" * 8_000, "1" + "0" * 5_000, "Fri, 31 Dec 9999 23:59:59 GMT"])
 def test_a_huge_value_is_a_long_delay(value: str) -> None:
-    """It is neither an error nor a short delay; the schedule's longest delay limits it."""
+    """A huge value is neither an error nor a short delay; the schedule's longest delay limits it."""
     assert retry_after_delay([value], NOW) > CENTURY
 
 

@@ -24,7 +24,7 @@ def test_both_workflows_are_here() -> None:
 
 
 def test_every_action_is_pinned() -> None:
-    """A tag of an action can be moved; a commit cannot."""
+    """Actions are pinned to commits, because a tag can be moved."""
     used = [step["uses"] for step in _steps() if "uses" in step]
     assert len(used) >= 6
     assert not [each for each in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", each)]

@@ -62,7 +62,7 @@ class Service:
         return (self.directory / "stderr").read_text("utf-8", errors="replace")
 
     def has_lost_its_port(self) -> bool:
-        """Return whether it ended because another program took its port after `free_port` had found it."""
+        """Return whether the service ended because another program took its port after `free_port` had found it."""
         return self.process.poll() is not None and "Address already in use" in self.log()
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:

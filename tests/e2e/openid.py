@@ -122,7 +122,7 @@ def begin(browser: httpx.Client, client: Client, **changed: str | None) -> Page:
 
 
 def answer_of(response: httpx.Response) -> dict[str, str]:
-    """Return the parameters of an authorization response in a redirect."""
+    """Return the parameters of the authorization response in a redirect."""
     assert response.status_code == 303, response.text
     return dict(parse_qsl(urlsplit(response.headers["location"]).query, strict_parsing=True))
 

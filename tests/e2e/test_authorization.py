@@ -52,7 +52,7 @@ class Property:
     secrets: set[str]
 
     def dump(self) -> Any:
-        """Return everything of the owner's that a call could change."""
+        """Return everything of the owner that a call could change."""
         tokens = self.owner.ask("GET", "/tokens")["tokens"]
         return (
             self.owner.ask("GET", "/projects"),

@@ -83,7 +83,7 @@ async def test_a_project_by_keyboard(browser: Browser, sandbox: Service) -> None
 
 
 async def test_forced_colours_and_enlarged_text(browser: Browser, sandbox: Service) -> None:
-    """With forced colours every button has an edge, and with text twice as large nothing is cut off."""
+    """With forced colours, every button has an edge, and with text twice as large, nothing is cut off."""
     async with new_page(browser, sandbox) as page:
         await sign_in_with_token(page, sandbox.access_token)
         await page.emulate_media(forced_colors="active")

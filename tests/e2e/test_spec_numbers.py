@@ -141,7 +141,7 @@ def test_sessions_refuses(developer: Developer, field: str, values: tuple[str, .
 
 @pytest.mark.parametrize("query", ["days=1", "days=0", "days=31", "days=", "days=thirty", "days=30.0", "project_id=x"])
 def test_analytics_refuses(developer: Developer, query: str) -> None:
-    """The window is 7, 30 or 90 days (contract)."""
+    """A window other than 7, 30 or 90 days is refused (contract)."""
     sentence = assert_error(developer.call("GET", f"/analytics?{query}"), 400, "invalid_request")
     assert query.partition("=")[0] in sentence
 
@@ -212,7 +212,7 @@ def test_analytics(service: Service, client: httpx.Client, new_phone: NewPhone) 
 
 
 def test_analytics_of_nothing(accountant: Developer) -> None:
-    """Without sessions the conversion rate is 0 and every day is present (contract, Analytics)."""
+    """Without sessions, the conversion rate is 0 and every day is present (contract, Analytics)."""
     found = accountant.ask("GET", "/analytics?days=7")
     assert (found["total_sessions"], found["conversion_rate"], found["projects"]) == (0, 0, [])
     assert len(found["daily"]) == 7

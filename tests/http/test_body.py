@@ -143,7 +143,7 @@ async def test_an_answer_in_progress_is_finished() -> None:
 
 
 async def test_lifespan_events_pass() -> None:
-    """Start and stop of the application have no body."""
+    """The start and stop messages of the application, which have no body, are passed on."""
     seen = []
 
     async def app(scope: Any, _receive: Any, _send: Any) -> None:

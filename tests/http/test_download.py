@@ -100,7 +100,7 @@ async def test_a_client_that_reads_nothing_ends_its_download() -> None:
 
 
 async def test_a_client_that_leaves_ends_its_download() -> None:
-    """The data is not read further."""
+    """Once the client disconnects, the data is no longer read."""
     case = Case(10**9)
     async with asked(case) as reader:
         await reader.readexactly(1_000)

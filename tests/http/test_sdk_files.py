@@ -40,7 +40,7 @@ async def test_a_page_of_any_origin_loads_the_script(http: httpx.AsyncClient, pa
 
 
 async def test_a_release_never_changes_and_the_newest_one_may(http: httpx.AsyncClient) -> None:
-    """A path with a version is cached for ever; the plain path is requested again after minutes."""
+    """A path with a version is cached forever; the plain path is requested again after minutes."""
     assert (await http.get(RELEASE)).headers["cache-control"] == "public, max-age=31536000, immutable"
     newest = await http.get("/sdk/taproof.js")
     assert newest.headers["cache-control"] == "public, max-age=300"

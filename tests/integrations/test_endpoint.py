@@ -68,7 +68,7 @@ def without_dots(path: str) -> str:
     ],
 )
 def test_paths_of_this_site_are_followed(path: str) -> None:
-    """Any page of the application can be the next one."""
+    """Any page of the application can be the next page after a sign-in."""
     assert own_path(path) == path
 
 

@@ -139,7 +139,7 @@ async def test_cancel_returns_to_the_application(web: Web, shop: Shop) -> None:
 
 
 async def test_an_expired_request_keeps_its_page(web: Web, shop: Shop) -> None:
-    """The user may still want to sign in: the page offers to start again, and to go back."""
+    """The page of an expired request offers to start again and to go back. The user may still want to sign in."""
     page = (await web.authorize(shop.request())).headers["location"]
     web.provider.later(10 * MINUTE)
     shown = await web.get(page)

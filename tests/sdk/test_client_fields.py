@@ -52,7 +52,7 @@ def test_the_phone_number_of_the_user(client: EitherClient, server: ScriptedServ
 
 
 def test_a_developer_can_have_thousands_of_projects(client: EitherClient, server: ScriptedServer) -> None:
-    """Their list is longer than other responses may be."""
+    """The list of a developer's projects may be longer than other responses."""
     server.replies = [reply(200, {"projects": [PROJECT | {"webhook_url": "x" * 2_048}] * 2_000})]
     assert len(client.list_projects()) == 2_000
 

@@ -81,7 +81,7 @@ def test_a_password_is_read_and_never_shown() -> None:
     ["socks5://ada:secret@p:1080", "http://ada:secret@p:x", "http://ada:secret%C3%A4@p", "http://", "http://a b"],
 )
 def test_a_proxy_that_cannot_be_used_is_refused(value: str) -> None:
-    """The sentence names the variable, and not the value. Both clients refuse it at once."""
+    """The sentence names the variable, but not its value. Both clients refuse it immediately."""
     with pytest.raises(UnusableProxy, match="HTTPS_PROXY") as refusal:
         find_proxy(API, {"HTTPS_PROXY": value})
     assert "secret" not in str(refusal.value)

@@ -192,7 +192,7 @@ class NotingGuard:
 
 
 def test_a_guard_takes_a_proof_once() -> None:
-    """The same proof does not sign in twice; another one of the same user does."""
+    """A repeated proof does not sign in, but another proof of the same user does."""
     guard = MemoryGuard(clock=lambda: NOW)
     assert verify(proof_of(), guard=guard).session_token == TOKEN
     with pytest.raises(ProofAlreadyUsed):

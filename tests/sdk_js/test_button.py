@@ -102,7 +102,7 @@ async def test_events(site: Site, open_context: OpenContext, project: OwnProject
 
 
 async def test_without_submit_url(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Without submit-url the page gets the proof, nothing is posted, and the panel closes."""
+    """Without submit-url, the page gets the proof, nothing is posted, and the panel closes."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await decide(phone, await start(page))
     await expect(part(page, "status")).to_have_text("Confirmed")

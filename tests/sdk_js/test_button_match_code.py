@@ -93,7 +93,7 @@ async def test_a_phone_shows_it_first(
 async def test_a_phone_with_the_app_is_not_taken_there(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject
 ) -> None:
-    """Nor does a t.me link open as tg:// by itself if there is a number to read."""
+    """If there is a number to read, a t.me link does not open as tg:// automatically either."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     asked = await navigations(context, page)

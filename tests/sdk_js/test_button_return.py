@@ -170,7 +170,7 @@ async def test_back_after_the_end(service: StandIn, url: str, open_context: Open
 
 
 async def test_back_after_an_abandoned_end(service: StandIn, way: Way, url: str, open_context: OpenContext) -> None:
-    """The page of the sign-in was left before it ended."""
+    """If the page was closed before the sign-in was cancelled, *Back* opens a page that shows the end."""
     context = await open_context()
     page = await begin(context, url)
     back = service.last.confirm()
@@ -266,7 +266,7 @@ async def test_a_broken_network_keeps_the_code(
 
 
 async def test_two_projects(service: StandIn, site: Site, open_context: OpenContext) -> None:
-    """With several buttons, the one whose sign-in the code finishes takes it."""
+    """Of several buttons, the one whose sign-in the code finishes handles it."""
     url = site.show('project-id="proj_1" label="One"', 'project-id="proj_2" label="Two" submit-url="/auth/taproof"')
     context = await open_context()
     page = await go(context, url)

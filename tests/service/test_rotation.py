@@ -90,7 +90,7 @@ async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(n
 
 
 async def test_a_secret_that_cannot_be_opened_is_not_rotated(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a wrong master key nothing is changed, so the right key still decrypts everything."""
+    """With a wrong master key, nothing is changed, so the right key still decrypts everything."""
     developer, project, old = await own_project(node)
     with monkeypatch.context() as patch:
         patch.setattr(node.projects, "_encryptor", Encryptor(new_master_key(system_entropy)))

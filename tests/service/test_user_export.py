@@ -145,7 +145,10 @@ async def test_an_export_is_complete_or_breaks_off(
     at: int,
     error: type[Exception] | None,
 ) -> None:
-    """If something is erased during the export, its end is missing. Before the first session, there is nothing left."""
+    """If something is erased during the export, the export has no end.
+
+    If it was erased before the first session, the export is empty.
+    """
     developer = await node.developer()
     projects = [(await node.project(developer))[0] for _ in range(3)]
     projects.sort(key=lambda each: each.id)
@@ -184,7 +187,7 @@ async def test_an_export_breaks_off_if_the_rights_end(
 
 
 async def test_values_that_cannot_be_decrypted_are_logged_once(node: "Node", capfd: pytest.CaptureFixture[str]) -> None:
-    """With the wrong master key, all of them are left out, and the log has one line for each kind."""
+    """With the wrong master key, all encrypted values are left out, and the log has one line for each kind."""
     project, _ = await node.project(webhook_url="https://example.com/")
     for _ in range(3):
         await node.confirmed(project)

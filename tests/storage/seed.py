@@ -31,7 +31,7 @@ LEASE = 30 * SECOND
 
 
 def present(value: T | None) -> T:
-    """Return a value that must be there."""
+    """Return a value that must not be None."""
     assert value is not None
     return value
 

@@ -53,7 +53,7 @@ class ModelSession:
 
     @property
     def hint(self) -> Hint:
-        """The hint while it is pending."""
+        """The hint while the session is pending."""
         if self.status == "returning":
             return "return"
         return "waiting" if self.opener is None else "opened"

@@ -27,7 +27,7 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
 
 
 async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
-    """The page shows it as pending or as cancelled, never as both."""
+    """The page shows a session as pending or as cancelled, never as both."""
     project = await sqlite_seed.project()
     session = await sqlite_seed.opened(project)
     between_walks(sqlite, "UPDATE sessions SET status = 'cancelled', cancelled_at = 1")

@@ -70,7 +70,7 @@ def test_steps_are_applied_whole_and_in_order(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
-    """Old code runs on the new schema during a rolling deploy."""
+    """Old code runs on the new schema during a rolling deploy, so a newer schema is accepted."""
     migrate_database(tmp_path / "a.db", NOW)
     newer = apsw.Connection(str(tmp_path / "a.db"))
     newer.execute("INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030'); CREATE TABLE later (x)")

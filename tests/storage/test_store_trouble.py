@@ -25,7 +25,7 @@ EVERYTHING = (
 
 
 def content(sqlite: SqliteStorage) -> Any:
-    """Return all that the steps of a session can change."""
+    """Return everything that the steps of a session can change."""
     return sqlite.database.reader.execute(EVERYTHING).fetchall()
 
 

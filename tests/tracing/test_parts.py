@@ -32,7 +32,7 @@ def traced(tracer: Tracer) -> Traced:
 
 
 def attributes(exporter: InMemorySpanExporter, name: str) -> dict[str, Any]:
-    """Return the attributes of the only span with this name, which contains no canary and no event."""
+    """Return the attributes of the only span with this name, and assert that it has no canary and no event."""
     [span] = [each for each in exporter.get_finished_spans() if each.name == name]
     assert "canary" not in span.to_json()
     assert (span.events, span.status.description) == ((), None)

@@ -162,7 +162,7 @@ async def test_answers(application: Application, tracer: Tracer, exporter: InMem
 
 
 async def test_a_raised_error(application: Application, tracer: Tracer, exporter: InMemorySpanExporter) -> None:
-    """Of an error, only the class is recorded: its text and its traceback may contain a secret."""
+    """Only the class of an error is recorded, because its text and its traceback may contain a secret."""
     application.error = LookupError("canary")
     with pytest.raises(LookupError):
         await ask(application, tracer)

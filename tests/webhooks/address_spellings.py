@@ -86,7 +86,7 @@ TRICKS = [
 
 
 def v4_spellings(address: str) -> Iterator[str]:
-    """Yield how `inet_aton`, browsers or careless parsers let an IPv4 address be written."""
+    """Yield the spellings of an IPv4 address that `inet_aton`, browsers or careless parsers accept."""
     a, b, c, d = (int(part) for part in address.split("."))
     number = int(IPv4Address(address))
     yield address
@@ -114,7 +114,7 @@ def v4_spellings(address: str) -> Iterator[str]:
 
 
 def v6_wrappings(address: str) -> Iterator[str]:
-    """Yield the IPv6 addresses that stand for an IPv4 address, as they go into a URL."""
+    """Yield the IPv6 addresses that contain an IPv4 address, as they are written in a URL."""
     inner = IPv4Address(address)
     high, low = int(inner) >> 16, int(inner) & 0xFFFF
     yield f"[::ffff:{address}]"

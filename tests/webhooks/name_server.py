@@ -63,7 +63,7 @@ def _record(owner: bytes, kind: int, content: bytes) -> bytes:
 
 @asynccontextmanager
 async def open_name_server(**answers: list[list[str]]) -> AsyncIterator[tuple[NameServer, AsyncResolver]]:
-    """Yield a name server and the service's own kind of resolver, which asks only that."""
+    """Yield a name server and the service's own kind of resolver, which asks only that server."""
     server = NameServer(dict(answers))
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: server, local_addr=("127.0.0.1", 0)

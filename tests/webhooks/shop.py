@@ -121,7 +121,7 @@ class Shop:
 
     @asynccontextmanager
     async def sending(self, post: Post) -> AsyncIterator[None]:
-        """Run a sender meanwhile; at the end it is stopped, as by SIGTERM."""
+        """Run a sender during the block, and stop it at the end as SIGTERM does."""
         stopping = asyncio.Event()
         loop = asyncio.create_task(self.sender(post).run_until(stopping))
         yield
@@ -137,7 +137,7 @@ class Shop:
         return [str(state) for (state,) in self.query("SELECT state FROM webhook_events ORDER BY state")]
 
     def errors(self) -> list[str | None]:
-        """Return why each attempt got no answer, in the order in which the attempts were made."""
+        """Return the reason why each attempt got no answer, in the order of the attempts."""
         return [error for (error,) in self.query("SELECT error FROM webhook_attempts ORDER BY number, started_at")]
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
@@ -179,7 +179,7 @@ class Scene:
         return Delivery(event, developer, url, EncryptedWebhookSecrets(b""), attempt, 0, 30_000, fails)
 
     def add(self, project: str = "one", count: int = 1, *, developer: str = "") -> int:
-        """Return how many of `count` new events were taken."""
+        """Return how many of `count` new events the scheduler accepted."""
         return sum(self.scheduler.add(self.delivery(project, developer=developer)) for _ in range(count))
 
     def take(self) -> list[Turn]:
@@ -198,7 +198,7 @@ class Scene:
         return turn
 
     def at_once(self, project: str = "one") -> int:
-        """Return how many posts to an idle endpoint may be under way at once; leaves it as it was."""
+        """Return how many posts to an idle endpoint may run concurrently; leave it unchanged."""
         turns = []
         while self.add(project):
             taken = self.take()

@@ -75,7 +75,7 @@ def request_model(
             optional = {}
         elif is_new and isinstance(field.default, str | int):
             optional = {"default": field.default}
-        # The services check the items of a list whose limits describe them, with a better sentence.
+        # If the limits of a list describe its items, the services check them, with a better sentence.
         shown = list[str] if "items" in (field.limits or {}) else _json_kind(required_kind(kind), {})
         found[field_name] = (shown, described_as(field, **optional))
     return create_model(name, __base__=StrictRequest, __doc__=doc, **found)

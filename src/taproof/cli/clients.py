@@ -139,9 +139,9 @@ async def list_grants(
 async def end_grant(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, grant_id: GrantId, *, yes: Yes = False
 ) -> Output:
-    """End a user's sign-in at a client.
+    """Sign a user out of a client. Its tokens stop working immediately.
 
-    Its tokens stop working immediately, and the client's back-channel logout URI is notified.
+    The client's back-channel logout URI is notified.
     """
     confirm(f"End {grant_id}? The application must ask the user to sign in again.", yes=yes)
     answer = await api.call(oidc_client_calls.end_grant, project_id, client_id, grant_id)

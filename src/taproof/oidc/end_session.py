@@ -15,7 +15,7 @@ class EndSessionPages:
     """Serves the endpoint.
 
     Args:
-        sign_outs: end what applications got for their users.
+        sign_outs: end the grants of users.
         pages: render the pages.
     """
 

@@ -172,7 +172,7 @@ class Deliveries:
         Raises:
             ProjectNotFound: the session does not belong to this developer's projects.
         """
-        # An event has exactly the time of what caused it, because one transaction wrote both.
+        # An event has exactly the time of its cause, because one transaction wrote both.
         ended_at = session.expires_at if session.status == "expired" else None
         times = dict.fromkeys([session.confirmed_at, session.cancelled_at, ended_at, session.reported_at])
         async with reading_project(self._storage, developer, session.project_id):

@@ -59,7 +59,7 @@ async def test_each_is_told_of(
 
 
 async def test_good_ones_are_not(api: Api, client: httpx.AsyncClient, token: str, project: dict[str, Any]) -> None:
-    """Valid credentials, other refusals and the public endpoints, which take no credential, leave no such line."""
+    """Valid credentials, other refusals and the public endpoints, which take no credential, are not logged."""
     keyed = {"Authorization": f"Bearer {project['secret_key']}"}
     with capture_logs() as logs:
         for answer in (

@@ -22,7 +22,7 @@ from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 async def sent(
     api: Api, event: EventType, username: str = "ada", phone: str = "", *, is_test: bool = False
 ) -> SignedRequest:
-    """Each event type has one entry, with its own operation id and the answers that a receiver may give."""
+    """Return the request that an event is sent with, while the webhook secret is rotated."""
     token, path, project = await own_project(api)
     await api.post(f"{path}/webhook-secret/rotate", token, {})
     if event == "webhook.test" or is_test:
@@ -61,7 +61,7 @@ def body_schema(document: Any, event: str) -> Any:
 
 
 def test_every_type_of_event_is_there(api: Api) -> None:
-    """A body has exactly the documented fields, each of one type; all are required except the phone number."""
+    """Each event type has one entry, with its own operation id and the answers that a receiver may give."""
     document = api.documented.document
     assert list(document["webhooks"]) == list(get_args(EventType))
     operations = [webhook["post"] for webhook in document["webhooks"].values()]

@@ -198,7 +198,7 @@ async def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_without_a_bot_token_there_is_no_messenger() -> None:
-    """Neither a bot token nor the sandbox is a problem, as `serve` says too."""
+    """A configuration with neither a bot token nor the sandbox is a problem, as `serve` says too."""
     assert_problem(await look("messenger"), "TAPROOF_BOT_TOKEN")
 
 
@@ -220,7 +220,7 @@ async def test_the_environment_of_telegram_is_the_one_that_is_asked(
 
 
 async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any) -> None:
-    """Every call has a time limit."""
+    """Every call of the doctor has a time limit."""
     bot_api.delay = 0.5
     settings = load_settings({"bot_token": BOT_TOKEN, "bot_api_url": bot_api.url})
     (found,) = await check_messenger(settings, {}, system_clock, seconds=0.05)
@@ -357,7 +357,7 @@ async def test_a_taken_port_is_a_problem_unless_taproof_has_it() -> None:
 
 
 async def _in_thread(run: Run, *arguments: str) -> None:
-    """Run a command that must succeed: it has an event loop of its own."""
+    """Run a command that must succeed, in a thread, because it has its own event loop."""
     result = await asyncio.to_thread(run, *arguments)
     assert result.exit_code == 0, result.output
 

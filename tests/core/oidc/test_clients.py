@@ -55,7 +55,7 @@ WRONG = (
 
 
 def test_a_wrong_field_is_refused_with_its_name(subtests: pytest.Subtests) -> None:
-    """The sentence begins with the field, so that a person can correct it."""
+    """The sentence of a refusal begins with the field, so that a person can correct it."""
     for changes, problem in WRONG:
         with subtests.test(problem), pytest.raises(InvalidRequest, match=f"^{problem}"):
             checked_changes(changes)

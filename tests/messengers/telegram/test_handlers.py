@@ -49,7 +49,7 @@ async def test_prompt_is_in_the_users_language(language: str, phone: Phone, api:
 
 
 async def test_expired_link_is_explained(phone: Phone, api: ScriptedApi) -> None:
-    """From the instant the ten minutes are over, the link says so and offers no buttons."""
+    """From exactly ten minutes on, the link says that it has expired and offers no buttons."""
     session_token = await phone.create_session()
     phone.clock.now += 10 * MINUTE
     await phone.handle(phone.message(f"/start {session_token}"))

@@ -227,7 +227,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
 
 
 async def test_own_reconnection_forgives_what_was_mended() -> None:
-    """Only consecutive refusals count."""
+    """Only consecutive refusals count towards a broken bot."""
     trouble = TelegramUnauthorizedError("Unauthorized")
     reconnection = ProjectBotReconnection(SHORT)
     for _ in range(3):

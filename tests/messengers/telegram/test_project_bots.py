@@ -318,7 +318,7 @@ async def test_a_token_that_was_wrong_from_the_start_is_found_out(farm: Farm) ->
 
 
 async def test_one_refusal_breaks_nothing(farm: Farm) -> None:
-    """A single refusal, not followed by another, is a transient failure of the Bot API."""
+    """A single refusal is treated as a transient failure of the Bot API."""
     bot = farm.server.add()
     await farm.add_project(bot)
     refusals = 0

@@ -207,7 +207,7 @@ async def unavailable(*_: Any) -> None:
 
 
 async def test_store_that_goes_away_at_the_end_repeats_no_answer(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An update that was answered but not recorded as finished is only recorded when it comes again."""
+    """An update that was answered but not recorded as finished is only recorded when it is repeated."""
     update = phone.message("/help")
     with monkeypatch.context() as away:
         away.setattr(phone.storage.bots, "finish_update", unavailable)
@@ -264,7 +264,7 @@ async def test_handling_has_a_limit_where_the_messenger_waits_for_it(phone: Phon
 
 
 async def claimed_at(storage: SqliteStorage, update: dict[str, Any]) -> int:
-    """Return the time of the claim that the store has."""
+    """Return the time of the stored claim."""
     statement = "SELECT claimed_at FROM bot_updates WHERE update_id = $1"
     ((found,),) = await storage.database.read(statement, update["update_id"])
     return int(found)

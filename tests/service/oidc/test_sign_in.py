@@ -23,7 +23,7 @@ async def state_of(browser: InBrowser) -> tuple[PageState, bool]:
 
 
 async def test_the_states_of_a_page(provider: Provider, node: Node, shop: Shop) -> None:
-    """The page waits, then shows what the user decided; it gives one code."""
+    """The page waits, shows the user's decision, and gives one code."""
     browser = await shop.begin()
     assert await state_of(browser) == ("waiting", False)
     assert await browser.finish() is None

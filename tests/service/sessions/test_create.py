@@ -26,7 +26,7 @@ async def prompt_of(node: "Node", session_token: str) -> PromptDetails:
 
 
 async def test_no_match_code_unless_the_project_has_them(node: "Node") -> None:
-    """The answer has a code only where the page is prepared to show one."""
+    """The answer has a code only if the project's page is prepared to show one."""
     developer, project = await node.owned()
     created = await node.signin.create_session(project.id, public=True)
     assert created.match_code is None

@@ -122,7 +122,7 @@ async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_on
 async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer carries no identity for a deleted project."""
+    """The answer of a project that was deleted in between contains no identity."""
     developer, project = await node.owned()
     token = await node.confirmed(project)
     poll_session = node.storage.sessions.poll_session

@@ -165,7 +165,7 @@ def test_a_program_says_why_it_could_not_start(service: Service, client: httpx.C
 
 @EACH
 def test_a_program_that_lacks_the_key_starts_nothing(service: Service, client: httpx.Client, name: str) -> None:
-    """Without its environment variable a program ends at once and says what is missing."""
+    """Without its environment variable, a program ends immediately and says what is missing."""
     project = make_project(client, service, is_public=False)
     output = Pasted(service, project, name).rest()
     assert "TAPROOF_SECRET_KEY" in output or "the project's current secret key" in output

@@ -30,7 +30,7 @@ def confirm(service: Service, deeplink: str, name: str, button: str = "Confirm")
 
 
 def sign_in_and_out(address: str, service: Service) -> None:
-    """The result."""
+    """Sign in to and out of an application that has a members' page, and its button at `/`."""
 
     async def walk() -> None:
         async with open_chromium() as browser:

@@ -153,7 +153,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
 
 
 async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> None:
-    """A try-out finishes without JavaScript too."""
+    """Try it works without JavaScript too."""
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto(f"/console/projects/{sandbox.project_id}/try")
     await page.get_by_role("button", name="Start a sign-in").click()

@@ -114,7 +114,7 @@ class BotApi:
         return {node for node, method, _ in calls if method == "getUpdates"}
 
     def write(self, text: str) -> None:
-        """The result."""
+        """Send the bot a message from a user."""
         self.prompt = None
         self._update(message={**_message(501), "from": _user(), "text": text})
 

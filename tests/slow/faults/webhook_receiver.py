@@ -70,7 +70,7 @@ class Receiver:
         return {"open": self._open}
 
     def report(self) -> dict[str, Any]:
-        """Return all that came."""
+        """Return the report of everything that arrived."""
         arrived = {
             event_id: [each.seen, each.accepted, json.loads(each.body)["session_token"]]
             for event_id, each in self._arrived.items()

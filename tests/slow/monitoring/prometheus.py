@@ -20,7 +20,7 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3_600}
 
 
 def until(condition: Callable[[], Any], what: str, act: Callable[[], object] = lambda: None) -> Any:
-    """Wait until the condition is true, and act before each look; return its value."""
+    """Wait until the condition is true, acting before each check; return its value."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         act()
@@ -59,7 +59,7 @@ class Prometheus:
         until(lambda: self.query('up{job="taproof"} == 1'), "Prometheus scrapes the service.")
 
     def _start(self, directory: Path) -> None:
-        """Start it, on another port if a program has just taken this one."""
+        """Start Prometheus, on another port if a program has just taken this one."""
         port = free_port()
         command = ["prometheus", f"--config.file={directory / 'prometheus.yaml'}"]
         command += [f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
@@ -101,5 +101,5 @@ class Prometheus:
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 
     def until_fires(self, name: str, act: Callable[[], object] = lambda: None) -> None:
-        """Wait until the alert fires, and act before each look."""
+        """Wait until the alert fires, acting before each check."""
         until(lambda: name in self.firing(), f"{name} fires.", act)

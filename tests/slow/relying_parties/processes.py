@@ -43,12 +43,12 @@ class Program:
         return f"http://127.0.0.1:{self.port}"
 
     def told(self) -> list[dict[str, Any]]:
-        """Return the JSON objects that it has printed, one a line. The first has its port."""
+        """Return the JSON objects that the program has printed, one per line. The first has its port."""
         lines = self.log.read_text("utf-8", errors="replace").splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.startswith('{"') and line.endswith("}\n")]
 
     def answers(self) -> bool:
-        """Return whether it can be called."""
+        """Return whether the program answers."""
         if not self.port:
             self.port = next((each["port"] for each in self.told()), 0)
         if self.port:
@@ -57,7 +57,7 @@ class Program:
         return False
 
     def stop(self) -> None:
-        """Send SIGTERM to everything that it started, wait, and kill after a limit."""
+        """Send SIGTERM to the program and its processes, wait, and kill them after a limit."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)

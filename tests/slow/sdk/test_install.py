@@ -26,7 +26,7 @@ ACCOUNT = {
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command that must succeed, untouched by the environment of the tests."""
+    """Run a command that must succeed, without the environment of the tests."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TAPROOF_"))}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -121,7 +121,7 @@ async def test_closed_out_of_sight(site: Site, way: Way, open_context: OpenConte
 async def test_desktop_tab_in_the_background(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """In a background tab of a desktop the page keeps polling, and learns that the user has confirmed."""
+    """In a background tab of a desktop, the page keeps polling and notices the confirmation."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await page.evaluate(HIDES)
     await decide(phone, await start(page))
@@ -195,7 +195,7 @@ async def test_call_that_never_ends(
 
 
 async def test_offline(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Without a network the panel says so, and continues when it returns."""
+    """Without a network, the panel says so, and continues when the network returns."""
     context = await open_context(breaks=True, clock=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     link = await start(page)

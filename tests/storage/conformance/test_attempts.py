@@ -269,7 +269,7 @@ async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Stora
 
 
 async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed: Seed) -> None:
-    """The note that it was off is gone, and events are recorded again; ended events stay ended."""
+    """The project no longer shows that the webhook was off, and events are recorded again; ended events stay ended."""
     project = await seed.project(webhook_url=URL)
     ended = await seed.due_event(project)
     assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now, None)

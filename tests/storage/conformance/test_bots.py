@@ -80,7 +80,7 @@ async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: See
 
 
 async def test_update_project_takes_the_bot_away(storage: Storage, seed: Seed) -> None:
-    """Nothing of the bot is left. Removing it again is no error and adds no audit entry."""
+    """Nothing of the bot is left. Removing it again is not an error and adds no audit entry."""
     project = await seed.project()
     await give(storage, project, bot_of(project))
     for _ in range(2):

@@ -136,7 +136,7 @@ async def test_update_project_leaves_recorded_events_alone(storage: Storage, see
 
 
 async def test_erase_user_takes_every_event_of_a_session(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Those of a report and of an expiry too, even while sessions expire; other users' events stay."""
+    """Events of a report and of an expiry are erased too, even while sessions expire; other users' events stay."""
     project = await seed.project(webhook_url=URL, webhook_events=ALL_EVENTS)
     for user in ("1001", "2002"):
         used, confirmed = await seed.confirmed(project, user), await seed.confirmed(project, user)

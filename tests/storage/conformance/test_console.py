@@ -81,7 +81,7 @@ async def with_token(storage: Storage, seed: Seed, expires_at: int | None) -> tu
 async def test_read_console_session_ends_with_its_access_token(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """It ends on every node once the token is revoked or has expired. Other tokens do not matter."""
+    """The session ends on every node once its token is revoked or has expired. Other tokens do not matter."""
     token, ada, revoked_hash = await with_token(storage, seed, None)
     _, _, expiring_hash = await with_token(storage, seed, NOW + 5)
     _, by_messenger = await seed.console_session(ada)

@@ -232,7 +232,7 @@ async def test_accept_invitation_binds_an_account_to_a_developer(storage: Storag
 
 
 async def test_accept_invitation_with_the_account_that_is_bound_signs_nobody_out(storage: Storage, seed: Seed) -> None:
-    """The same account is linked again: only the name is updated."""
+    """Linking the same account again only updates its name."""
     ada = await seed.developer()
     for name in ("Ada", "Ada Lovelace"):
         _, code_hash = await seed.invitation(developer=ada)

@@ -49,7 +49,7 @@ async def test_hold_lease_is_taken_over_when_its_time_is_over(
 
 
 async def test_hold_lease_tells_names_apart(storage: Storage, seed: Seed) -> None:
-    """One process may hold the bot while another expires sessions."""
+    """One process may hold the lease of the bot while another holds that of the sweep."""
     assert await storage.leases.hold_lease("bot", "a", seed.now, seed.now + LENGTH)
     assert await storage.leases.hold_lease("expiry", "b", seed.now, seed.now + LENGTH)
     assert await storage.leases.hold_lease("Bot", "b", seed.now, seed.now + LENGTH)

@@ -47,7 +47,7 @@ class Made(NamedTuple):
     user: str
 
     def seen(self) -> SignInStatus:
-        """Return its status as a reader sees it."""
+        """Return the session's status as a reader sees it."""
         return "expired" if self.status == "pending" and self.age >= 10 else self.status
 
 

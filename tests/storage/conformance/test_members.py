@@ -136,7 +136,7 @@ async def test_update_role_returns_the_previous_one(storage: Storage, seed: Seed
 
 
 async def test_delete_member_lets_anyone_leave(storage: Storage, seed: Seed) -> None:
-    """Any member can leave once; only owners remove others."""
+    """Any member can leave; only owners remove others."""
     project = await seed.project()
     ada = project.developer_id
     grace, bob = [await seed.member(project, "developer") for _ in range(2)]

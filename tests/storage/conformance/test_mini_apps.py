@@ -57,7 +57,7 @@ async def create(
 async def test_create_used_session_stores_all_steps_at_once(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """It is opened, confirmed and used at the same time, counts as each of these, and its event is due."""
+    """The session is opened, confirmed and used at the same time, counts as each of these, and its event is due."""
     project = await project_with_bot(seed, "https://example.com/")
     new, identity, now = new_session(seed, project), seed.identity("1001"), seed.now + 2
     event = seed.event(project)
@@ -99,7 +99,7 @@ async def test_create_used_session_once_among_many(storage: Storage, other_node:
 
 
 async def test_create_used_session_of_days_around_midnight(storage: Storage, seed: "Seed") -> None:
-    """A session of a day that nobody has prepared is stored too."""
+    """A session of a day without a prepared partition is stored too."""
     project = await project_with_bot(seed)
     for day in (-1, 1, 40):
         new = new_session(seed, project)

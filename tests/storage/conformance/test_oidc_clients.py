@@ -85,7 +85,7 @@ async def test_read_client_knows_its_project(storage: Storage, seed: Seed) -> No
 
 
 async def test_list_clients_is_oldest_first_and_the_projects_own(storage: Storage, seed: Seed) -> None:
-    """Another developer sees none of them."""
+    """Clients of a project are not listed for another developer."""
     project, bob = await seed.project(), await seed.developer()
     late = await seed.client(project, created_at=seed.now + 1)
     first, second = await seed.client(project), await seed.client(project)

@@ -140,7 +140,7 @@ async def test_delete_project_leaves_what_it_used(storage: Storage, seed: Seed) 
 
 
 async def test_delete_project_of_two_at_once_counts_both(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Two nodes that erase at the same time write the same rows."""
+    """Two nodes that erase at the same time write the same rows, and both count."""
     ada = await seed.developer()
     projects = [await seed.project(ada) for _ in range(6)]
     for (at, project), day in itertools.product(enumerate(projects), range(3)):

@@ -67,7 +67,7 @@ async def test_read_project_counts_its_sessions(storage: Storage, seed: Seed) ->
 
 
 async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage, seed: Seed) -> None:
-    """Only the exact hash finds it."""
+    """Only the exact hash finds a project."""
     project = await seed.project()
     await seed.session(project)
     assert await storage.projects.read_project_by_secret_key(seed.key_hash(project)) == project
@@ -93,7 +93,7 @@ async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: S
 
 
 async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Storage, seed: Seed) -> None:
-    """With counts; nobody sees another developer's projects."""
+    """Projects are listed with their counts, and never another developer's."""
     ada, bob = await seed.developer(), await seed.developer()
     late = await seed.project(ada, created_at=seed.now + 1)
     first, second = await seed.project(ada), await seed.project(ada)

@@ -11,7 +11,7 @@ from taproof.storage.protocol import Storage
 
 
 async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Storage, seed: Seed) -> None:
-    """Flags come back as booleans; the plan is the developer's; an unknown project is None, also with a NUL."""
+    """Flags are returned as booleans; the plan is the developer's; an unknown project is None, even with a NUL."""
     ada = await seed.developer(plan="pro")
     project = await seed.project(ada)
     read = storage.projects.read_sign_in_project
@@ -64,7 +64,7 @@ async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, see
 
 
 async def test_the_context_goes_when_the_session_leaves_pending(storage: Storage, seed: Seed) -> None:
-    """It is stored no longer than it can be shown."""
+    """The context is stored no longer than it can be shown."""
     project = await seed.project()
     confirmed = await seed.confirmed(project, context="{}")
     cancelled, expired = [await seed.opened(project, context="{}") for _ in range(2)]

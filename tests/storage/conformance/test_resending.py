@@ -81,7 +81,7 @@ async def test_record_delivery_needs_the_project_and_a_member_who_may_send(stora
 
 
 async def test_record_delivery_counts_as_the_first_attempt(storage: Storage, seed: Seed) -> None:
-    """A resend continues after it, with the same body."""
+    """A resend of a test continues after its first attempt, with the same body."""
     project = await seed.project(webhook_url=URL)
     event = seed.event(project, "webhook.test")
     assert await storage.deliveries.record_delivery(project.developer_id, event, seed.attempt(), "failed")

@@ -227,7 +227,10 @@ EDGE = NOW // DAY * DAY
 
 
 async def test_purge_audit_entries_erases_what_is_older(storage: Storage, seed: Seed) -> None:
-    """In bounded steps, oldest first. Entries at or after the limit stay, and so do the logs of others."""
+    """Entries are erased in bounded steps, oldest first.
+
+    Entries at or after the limit, and other developers' logs, stay.
+    """
     old = [seed.entry("dev_1", at=EDGE - 9 + number) for number in range(9)]
     kept = [seed.entry("dev_1", at=EDGE), seed.entry("dev_1", at=EDGE + 5)]
     of_bob = [seed.entry("dev_2", at=EDGE - 1), seed.entry("dev_2", at=EDGE + 1)]

@@ -27,7 +27,7 @@ COUNTERS = {"daily_counts", "daily_users"}
 
 
 def user(messenger_id: str, first_at: int, last_at: int, sign_ins: int, reports: int = 0) -> ProjectUser:
-    """Return a user with the name that the seed gives."""
+    """Return a user with the name that the seed uses."""
     return ProjectUser(
         messenger_id, f"User {messenger_id}", f"user_{messenger_id}", first_at, last_at, sign_ins, reports
     )

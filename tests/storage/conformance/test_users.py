@@ -26,7 +26,7 @@ async def stored(storage: Storage, session: NewSession) -> Session:
 
 
 async def counts(storage: Storage, project: Project) -> tuple[int, int, int, int]:
-    """Return confirmed, used, cancelled and reported of all days."""
+    """Return the counts of confirmed, used, cancelled and reported sessions of all days."""
     rows = await storage.counts.read_daily_counts([project.id], 0)
     return (
         sum(row.confirmed for row in rows),
@@ -403,7 +403,7 @@ async def test_report_session_keeps_a_confirmation_from_being_sent_again(
 ) -> None:
     """An event in any state is not sent again, and a running attempt counts as interrupted.
 
-    Re-encryption leaves its body out.
+    Re-encryption leaves its body alone.
     """
     project = await seed.project(webhook_url="https://example.com/")
     mine = await seed.confirmed(project)

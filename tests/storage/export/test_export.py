@@ -85,7 +85,10 @@ async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
 
 
 async def test_the_user_of_a_sign_in_that_awaits_its_return_is_not_moved(place: Place) -> None:
-    """Nobody has signed in yet. The session is moved as if its user had not confirmed; others keep their user."""
+    """The session is moved as if its user had not confirmed, because nobody has signed in yet.
+
+    Others keep their user.
+    """
     names = [column.name for column in TABLES["sessions"]]
     pending, used = (list(row) for row in some_rows(2)["sessions"])
     pending[names.index("status")], used[names.index("status")] = "pending", "used"

@@ -144,7 +144,7 @@ async def test_a_wrong_value_is_refused_with_its_line(tmp_path: Path, lines: lis
 
 
 async def test_a_row_that_is_there_twice_is_named(tmp_path: Path) -> None:
-    """The line is right even far into a chunk, in both stores."""
+    """The error names the right line even far into a chunk, in both stores."""
     rows = some_rows(sessions=3_000)["sessions"]
     async with postgres_place() as (postgres, _):
         for place in (postgres, sqlite_place(tmp_path / "place.db")):

@@ -24,7 +24,7 @@ async def days(connection: asyncpg.Connection) -> dict[int, bool | None]:
 
 
 async def session_scans(connection: asyncpg.Connection, statement: str, *values: object) -> list[str]:
-    """Return how a statement looks at the tables of sessions."""
+    """Return the scans of the session tables in a statement's plan."""
     lines = await connection.fetch(f"EXPLAIN {statement}", *values)
     return [row[0].strip(" ->") for row in lines if "Scan" in row[0] and "sessions" in row[0]]
 

@@ -19,7 +19,7 @@ _HOLD = "SELECT FROM prompts WHERE day = $1 AND token_hash = $2 FOR UPDATE NOWAI
 
 
 async def blocked_by(postgres: PostgresStorage, connection: asyncpg.Connection) -> None:
-    """Wait until somebody waits for a lock of this connection."""
+    """Wait until another session waits for a lock of this connection."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
     await until(lambda: postgres.database.fetch(waiting, connection.get_server_pid()))
 

@@ -63,7 +63,7 @@ async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.Monk
 
 @new_postgres
 async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
-    """Old nodes run on the new schema during a rolling deploy."""
+    """Old nodes run on the new schema during a rolling deploy, so a newer schema is accepted."""
     await migrate_database(dsn, NOW)
     execute(dsn, "INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030')")
     assert await migrate_database(dsn, NOW) == (9000, 9000)
@@ -331,7 +331,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 
 
 async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: Seed) -> None:
-    """If it counted as an outage, it would be retried forever; the other items of the batch succeed."""
+    """A bug that counted as an outage would be retried forever; the other items of the batch succeed."""
     project = await seed.project()
     good, bad = seed.new_session(project), seed.new_session(project)._replace(expires_at=2**70)
     outcomes = await asyncio.gather(

@@ -159,7 +159,7 @@ SORTED = {
     "INDEX audit_entries_by_age (created_at<?)": "FIND_OLD_ENTRIES",
     "COVERING INDEX project_members_by_developer (developer_id=?)": "NAME_PROJECTS COUNT_PROJECTS",
 }
-"""The same of statements across projects. What they sort at the end is a page, or a day each."""
+"""The same for statements across projects. They sort at most a page or one row per day."""
 
 
 async def test_statements_use_the_index_that_was_made_for_them(sqlite: SqliteStorage) -> None:

@@ -10,7 +10,7 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 
 async def test_a_transaction_that_waits_is_undone(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
-    """It fails at once, changes nothing, and does not affect other writes of its group."""
+    """A transaction that waits fails immediately, changes nothing, and does not affect other writes of its group."""
 
     async def work(transaction: Transaction) -> None:
         await transaction.fetch("DELETE FROM developers")

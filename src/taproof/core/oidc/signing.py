@@ -36,7 +36,7 @@ def dump_private_key(key: PrivateKey) -> str:
 
 def load_private_key(pem: str) -> PrivateKey:
     """Return the key from the result of `dump_private_key`. Do not call this on the event loop: it can take 50 ms."""
-    ec.ECDSA(SHA256())  # The first one imports a module, which the first signature would do otherwise.
+    ec.ECDSA(SHA256())  # The first instance imports a module. Otherwise, the first signature would.
     key = serialization.load_pem_private_key(pem.encode(), password=None)
     assert isinstance(key, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey))  # noqa: S101 — dump_private_key wrote it.
     return key

@@ -56,7 +56,7 @@ _SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _SHOP_HEADERS: Final = _SECURITY_HEADERS | {
-    # Only the demo's page shows the shop inside itself.
+    # Only the demo's page embeds the shop in a frame.
     "Content-Security-Policy": f"{_POLICY}frame-ancestors 'self'; form-action 'none'",
 }
 

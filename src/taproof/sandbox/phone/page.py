@@ -11,7 +11,7 @@ from taproof.sandbox.telegram.bots import NEW_BOT_PATH, PHONE_PATH
 _STATIC: Final = Path(__file__).parent
 _SCRIPTS: Final = ("phone.js", "phone_contact.js", "phone_keyboard.js", "phone_messages.js", "phone_new_bot.js")
 _HEADERS: Final = {
-    # The demo's page shows the phone inside itself.
+    # The demo's page embeds the phone in a frame.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",

@@ -43,7 +43,7 @@ SETTINGS: Final = {
     # 10,000 sessions.
     "random_page_cost": "1.1",
     "jit": "off",
-    # The default of the user or of the database may be another one.
+    # The user or the database may have another default.
     "default_transaction_isolation": "read committed",
     # The server ends a statement if the node can no longer be reached.
     "statement_timeout": "15s",

@@ -34,7 +34,7 @@ LOGOUT_URI: Final = "https://app.example/logout"
 
 
 async def told(storage: Storage, at: int = NOW) -> list[tuple[str, str | None]]:
-    """Return the grants of which clients must be told, with the users, and lease all of them for a minute."""
+    """Return the grants whose ends clients must be notified of, with the users, and lease all for a minute."""
     return [(each.sid, each.messenger_id) for each in await storage.logouts.claim_logouts(at, at + MINUTE, 99)]
 
 

@@ -13,7 +13,7 @@ LEASE = NOW + MINUTE
 
 
 async def due(storage: Storage, seed: Seed, at: int = NOW) -> NewGrant:
-    """Return a grant of whose end its client must be told."""
+    """Return a grant whose client must be notified of its end."""
     new = await granted(storage, seed)
     assert await storage.grants.end_grant(new.id, at, "ended")
     return new

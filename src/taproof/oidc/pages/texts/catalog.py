@@ -156,7 +156,7 @@ class SignedOutTexts:
     """The application did not say which user signs out."""
     problem_heading: str
     problem: str
-    """The application made a mistake, so it could not get its user back."""
+    """The application's request was wrong, so the user cannot be sent back to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
