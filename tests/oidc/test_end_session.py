@@ -6,10 +6,12 @@ import httpx
 import jwt
 import pytest
 from tests.oidc.conftest import Web
-from tests.openid_provider import Parameters, Provider, Shop
+from tests.openid_provider import ADA, ISSUER, Parameters, Provider, Shop
 from tests.service.oidc.test_grants import OFFLINE, Kept, stored
 
+from taproof.contract.client import GROUPS_LIMIT
 from taproof.core.clock import DAY, HOUR
+from taproof.core.oidc.requests import VALUE_LIMIT
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
 BACK = "https://app.example/bye?a=b"
@@ -50,6 +52,19 @@ async def test_signing_out_leads_back_to_the_application(web: Web, shop: Shop) -
     # The port of a loopback address is free, as for redirect URIs.
     response = await end_session(web, client_id=shop.id, post_logout_redirect_uri="http://127.0.0.1:4711/bye")
     assert response.headers["location"] == "http://127.0.0.1:4711/bye"
+
+
+async def test_the_id_token_of_a_user_in_many_groups(web: Web, shop: Shop) -> None:
+    """It is longer than other parameters may be, and is accepted for the next sign-in too."""
+    groups = {f"{number:064}": (ADA.messenger_id,) for number in range(GROUPS_LIMIT)}
+    await shop.change_client(groups=groups)
+    user = await kept(web, shop, scope=f"{OFFLINE} groups")
+    hint = user.tokens["id_token"]
+    assert len(hint) > VALUE_LIMIT
+    again = await web.authorize(shop.request(id_token_hint=hint))
+    assert again.headers["location"].startswith(f"{ISSUER}/oidc/authorize/auth_")
+    assert (await end_session(web, id_token_hint=hint, post_logout_redirect_uri=BACK)).headers["location"] == BACK
+    assert not await is_live(user)
 
 
 async def test_only_the_sign_in_of_the_id_token_ends(web: Web, provider: Provider, shop: Shop) -> None:

@@ -400,7 +400,7 @@ async def test_revoke_access_token_of_its_client_only(storage: Storage, seed: Se
 
 
 async def test_end_grant_for_each_reason(storage: Storage, seed: Seed) -> None:
-    """The client is told unless it was the cause. What it was not told of can still be reported; the rest stays ended."""
+    """The client is told unless it was the cause. Then a report still tells it; what it was told of stays ended."""
     reasons: tuple[EndReason, ...] = ("ended", "removed", "signed_out", "revoked")
     made = [await granted(storage, seed, encrypted_phone=b"phone") for _ in reasons]
     for new, reason in zip(made, reasons, strict=True):
