@@ -106,12 +106,14 @@ async def test_wrong_requests_lead_nowhere(web: Web, provider: Provider, shop: S
     other = await provider.shop(beside=shop, post_logout_redirect_uris=(BACK,))
     header, payload, signature = hint.split(".")
     forged = jwt.encode(jwt.decode(hint, options={"verify_signature": False}), "secret" * 8, headers={"kid": "x"})
+    surrogate = jwt.encode({"aud": "\ud800"}, "secret" * 8)  # No text that a database stores.
     refused: dict[str, tuple[Parameters, str]] = {
         "another address": ({"client_id": shop.id, "post_logout_redirect_uri": BACK + "x"}, "is not registered"),
         "an address of nobody": ({"post_logout_redirect_uri": BACK}, "needs id_token_hint or client_id"),
         "an unknown client": ({"client_id": "oidc_unknown", "post_logout_redirect_uri": BACK}, "no client"),
         "another client": ({"client_id": other.id, "id_token_hint": hint, "post_logout_redirect_uri": BACK}, "issued"),
         "a forged hint": ({"id_token_hint": forged, "post_logout_redirect_uri": BACK}, "issued to this client"),
+        "a client that is no text": ({"id_token_hint": surrogate}, "issued to this client"),
         "another signature": ({"id_token_hint": f"{header}.{payload}.{signature[:-4]}AAAA"}, "issued to this client"),
         "no hint": ({"id_token_hint": "x", "post_logout_redirect_uri": BACK}, "issued to this client"),
         "an access token": ({"id_token_hint": user.access_token}, "issued to this client"),
