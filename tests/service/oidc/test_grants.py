@@ -11,10 +11,12 @@ from tests.service.oidc.test_tokens import claims_of, userinfo_error
 
 from taproof.core.clock import DAY, HOUR, MINUTE, iso8601
 from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_key
 from taproof.core.oidc.grants import OidcGrant, read_refresh_token
 from taproof.core.projects import ProjectChanges
 from taproof.service.erasure import Erasure
 from taproof.service.user_export import Texts, UserExports
+from taproof.storage.queries.oidc.grants import GrantQueries
 
 OFFLINE = "openid profile offline_access"
 
@@ -249,6 +251,22 @@ async def test_revocation(provider: Provider, shop: Shop) -> None:
     await user.assert_over(first)
     missing = provider.access_tokens.revoke_token(await shop.authenticated(), {})
     assert await error_of(missing) == "invalid_request"
+
+
+async def test_revocation_writes_only_for_a_token_of_the_client(
+    provider: Provider, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can call it with the id of a client without a secret, and a write waits for the disk."""
+    user, public = await kept(shop), await provider.shop(beside=shop, auth_method="none")
+    revoked = user.refresh_token
+    await provider.access_tokens.revoke_token(await shop.authenticated(), {"token": revoked})
+    written: list[str] = []
+    for name in ("revoke_access_token", "end_grant"):
+        monkeypatch.setattr(GrantQueries, name, lambda *_, name=name: written.append(name))
+    for token in ("unknown", new_key("oat", system_entropy), user.access_token, revoked):
+        await provider.access_tokens.revoke_token(await public.authenticated(), {"token": token})
+    await provider.access_tokens.revoke_token(await shop.authenticated(), {"token": revoked})
+    assert written == []
 
 
 async def test_introspection(provider: Provider, shop: Shop) -> None:

@@ -105,8 +105,9 @@ class AccessTokens:
     async def revoke_token(self, client: SignInClient, parameters: Mapping[str, str]) -> None:
         """Revoke a token of a client (RFC 7009). A refresh token ends its grant, and so its access tokens.
 
-        Nothing happens for a token that is unknown or belongs to another client (section 2.2). The hint is not needed,
-        because a token shows what it is.
+        Nothing happens for a token that is unknown or belongs to another client (section 2.2), and nothing is written:
+        anybody can call this with the id of a client without a secret. The hint is not needed, because a token shows
+        what it is.
 
         Raises:
             OAuthError: the token is missing.
@@ -114,12 +115,21 @@ class AccessTokens:
         token = _token(parameters)
         read = read_refresh_token(token)
         if read is None:
-            await self._storage.grants.revoke_access_token(key_hash(token), client.client.id)
+            await self._revoke_access_token(client, token)
             return
         grant = await self._storage.grants.read_grant_by_family(read.hashes.family)
         # Also with a token that was replaced before: whoever revokes it wants the family to end.
-        if grant is not None and grant.client_id == client.client.id:
+        if grant is not None and grant.client_id == client.client.id and grant.ended_at is None:
             await self._storage.grants.end_grant(grant.id, self._clock(), "revoked")
+
+    async def _revoke_access_token(self, client: SignInClient, token: str) -> None:
+        if not is_key(token, "oat"):
+            return
+        hashed = key_hash(token)
+        found = await self._storage.authorizations.read_authorization_by_access_token(hashed)
+        grant = await self._storage.grants.read_grant_by_access_token(hashed) if found is None else None
+        if client.client.id in {each.client_id for each in (found, grant) if each is not None}:
+            await self._storage.grants.revoke_access_token(hashed, client.client.id)
 
     async def _find(self, access_token: str) -> _Access | None:
         """Return what a valid access token stands for; None for any other text."""
