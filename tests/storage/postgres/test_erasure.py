@@ -66,15 +66,12 @@ async def test_an_erased_user_stays_out_of_groups_that_change_meanwhile(
     changes = ClientChanges(groups={"staff": ("1001", "1002")})
     assert await postgres.oidc_clients.update_client(*owned, changes, NOW)
 
-    async def waiting(number: int) -> bool:
-        return await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted") == number
-
     async with connection.transaction():
         await connection.execute("SELECT 1 FROM oidc_group_members WHERE messenger_id = '' FOR UPDATE")
         changing = asyncio.ensure_future(
             postgres.oidc_clients.edit_groups(*owned, lambda groups: groups.with_group("new"), NOW)
         )
-        await until(lambda: waiting(1))
+        await until(lambda: connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"))
         erasing = asyncio.ensure_future(
             postgres.erasure.erase_person("1001", None, "erased", 9, NOW, describe=lambda _: [])
         )
