@@ -134,6 +134,15 @@ async def test_a_used_refresh_token_ends_everything(shop: Shop) -> None:
     await user.assert_over(first_access)
 
 
+async def test_a_used_refresh_token_ends_everything_whatever_it_asks_for(shop: Shop) -> None:
+    """Also with a scope that a refresh may not ask for, by which a thief could find out whether the grant is live."""
+    user = await kept(shop)
+    used, first = user.refresh_token, user.access_token
+    await user.refresh()
+    assert await user.refused(used, scope="openid phone") == "invalid_grant"
+    await user.assert_over(first)
+
+
 async def test_what_is_no_refresh_token(provider: Provider, shop: Shop) -> None:
     """Nor is one of another client. None of these ends the grant."""
     user, other = await kept(shop), Kept(await provider.shop(beside=shop), {})
