@@ -23,10 +23,10 @@ _AT_ONCE_FOR_CLIENT: Final = 10
 itself."""
 _BATCH: Final = 20
 _EVERY: Final = 0.5
-"""The longest time between two claims in seconds."""
+"""The longest pause between two claims in seconds."""
 _REST: Final = 10
-"""The pause after a claim, as a multiple of its duration: each one reads all logouts of the clients that it passes over,
-and on SQLite the rest of the service waits for that."""
+"""The shortest pause after a claim, as a multiple of its duration: each claim skips all logouts of the clients that it
+passes over, and on SQLite the rest of the service waits for that."""
 
 _log = structlog.get_logger(__name__)
 
@@ -77,12 +77,12 @@ class LogoutSender:
         self._more.clear()
         begun = time()
         claimed = await self.claim_due()
-        rest = min(_EVERY, _REST * (time() - begun))
+        ended = time()
         if claimed < _BATCH:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_EVERY):
                     await self._more.wait()
-        return rest
+        return max(0.0, min(_EVERY, _REST * (ended - begun)) - (time() - ended))
 
     async def claim_due(self) -> int:
         """Claim one batch and start to send it; return the number of claimed logouts.
