@@ -139,6 +139,35 @@ def forms(project: Project, other_id: str) -> Iterator[tuple[str, dict[str, str]
     yield f"{path}/delete", {"confirmation": project.id}
 
 
+async def test_no_form_of_a_client_is_for_viewers_or_strangers(
+    console: Installation, visitor: Visitor, stranger: Visitor, project: Project
+) -> None:
+    """Also by the address of a project in which they may change clients."""
+    home = f"/console/projects/{project.id}"
+    made = dict(forms(project, visitor.developer.id))[f"{home}/clients"]
+    assert (await visitor.post(f"{home}/clients", made)).status == 303
+    (client,) = await console.storage.oidc_clients.list_clients(visitor.developer.id, project.id)
+    created = await visitor.post(f"{home}/clients/{client.id}/groups", {"action": "add-group", "group": "staff"})
+    assert created.status == 303
+    before = await console.storage.oidc_clients.read_client(client.id)
+    await join(visitor, project, stranger, "viewer")
+    own, _ = await stranger.create_project()
+    places = ((home, 400), (f"/console/projects/{own.id}", 404))
+    for place, status in places:
+        for path, fields in (
+            (f"clients/{client.id}", {"name": "Mine", "was_name": client.name}),
+            (f"clients/{client.id}/regenerate", {}),
+            (f"clients/{client.id}/groups", {"action": "add-member", "group": "staff", "messenger_id": "7"}),
+            (f"clients/{client.id}/groups", {"action": "delete-group", "group": "staff"}),
+            (f"clients/{client.id}/allowed-groups", {"allowed staff": "on"}),
+            ("users/7/groups", {"action": "add-member", "group": f"{client.id} staff"}),
+            (f"clients/{client.id}/grants/auth_x/end", {}),
+            (f"clients/{client.id}/delete", {}),
+        ):
+            assert (await stranger.post(f"{place}/{path}", fields)).status == status, path
+    assert await console.storage.oidc_clients.read_client(client.id) == before
+
+
 async def test_no_form_is_for_viewers(
     console: Installation, visitor: Visitor, stranger: Visitor, project: Project
 ) -> None:

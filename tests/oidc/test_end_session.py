@@ -6,10 +6,12 @@ import httpx
 import jwt
 import pytest
 from tests.oidc.conftest import Web
-from tests.openid_provider import Parameters, Provider, Shop
+from tests.openid_provider import ADA, ISSUER, Parameters, Provider, Shop
 from tests.service.oidc.test_grants import OFFLINE, Kept, stored
 
+from taproof.contract.client import GROUPS_LIMIT
 from taproof.core.clock import DAY, HOUR
+from taproof.core.oidc.requests import VALUE_LIMIT
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
 BACK = "https://app.example/bye?a=b"
@@ -50,6 +52,19 @@ async def test_signing_out_leads_back_to_the_application(web: Web, shop: Shop) -
     # The port of a loopback address is free, as for redirect URIs.
     response = await end_session(web, client_id=shop.id, post_logout_redirect_uri="http://127.0.0.1:4711/bye")
     assert response.headers["location"] == "http://127.0.0.1:4711/bye"
+
+
+async def test_the_id_token_of_a_user_in_many_groups(web: Web, shop: Shop) -> None:
+    """It is longer than other parameters may be, and is accepted for the next sign-in too."""
+    groups = {f"{number:064}": (ADA.messenger_id,) for number in range(GROUPS_LIMIT)}
+    await shop.change_client(groups=groups)
+    user = await kept(web, shop, scope=f"{OFFLINE} groups")
+    hint = user.tokens["id_token"]
+    assert len(hint) > VALUE_LIMIT
+    again = await web.authorize(shop.request(id_token_hint=hint))
+    assert again.headers["location"].startswith(f"{ISSUER}/oidc/authorize/auth_")
+    assert (await end_session(web, id_token_hint=hint, post_logout_redirect_uri=BACK)).headers["location"] == BACK
+    assert not await is_live(user)
 
 
 async def test_only_the_sign_in_of_the_id_token_ends(web: Web, provider: Provider, shop: Shop) -> None:
@@ -94,12 +109,14 @@ async def test_wrong_requests_lead_nowhere(web: Web, provider: Provider, shop: S
     other = await provider.shop(beside=shop, post_logout_redirect_uris=(BACK,))
     header, payload, signature = hint.split(".")
     forged = jwt.encode(jwt.decode(hint, options={"verify_signature": False}), "secret" * 8, headers={"kid": "x"})
+    surrogate = jwt.encode({"aud": "\ud800"}, "secret" * 8)  # No text that a database stores.
     refused: dict[str, tuple[Parameters, str]] = {
         "another address": ({"client_id": shop.id, "post_logout_redirect_uri": BACK + "x"}, "is not registered"),
         "an address of nobody": ({"post_logout_redirect_uri": BACK}, "needs id_token_hint or client_id"),
         "an unknown client": ({"client_id": "oidc_unknown", "post_logout_redirect_uri": BACK}, "no client"),
         "another client": ({"client_id": other.id, "id_token_hint": hint, "post_logout_redirect_uri": BACK}, "issued"),
         "a forged hint": ({"id_token_hint": forged, "post_logout_redirect_uri": BACK}, "issued to this client"),
+        "a client that is no text": ({"id_token_hint": surrogate}, "issued to this client"),
         "another signature": ({"id_token_hint": f"{header}.{payload}.{signature[:-4]}AAAA"}, "issued to this client"),
         "no hint": ({"id_token_hint": "x", "post_logout_redirect_uri": BACK}, "issued to this client"),
         "an access token": ({"id_token_hint": user.access_token}, "issued to this client"),

@@ -23,7 +23,10 @@ _AT_ONCE_FOR_CLIENT: Final = 10
 itself."""
 _BATCH: Final = 20
 _EVERY: Final = 0.5
-"""Seconds between two claims."""
+"""The longest pause between two claims in seconds."""
+_REST: Final = 10
+"""The shortest pause after a claim, as a multiple of its duration: each claim skips all logouts of the clients that it
+passes over, and on SQLite the rest of the service waits for that."""
 
 _log = structlog.get_logger(__name__)
 
@@ -70,13 +73,16 @@ class LogoutSender:
             await asyncio.wait(self._under_way)
 
     async def _claim_and_rest(self) -> float:
+        time = asyncio.get_running_loop().time
         self._more.clear()
-        if await self.claim_due() == _BATCH:
-            return 0.0
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_EVERY):
-                await self._more.wait()
-        return 0.0
+        begun = time()
+        claimed = await self.claim_due()
+        ended = time()
+        if claimed < _BATCH:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_EVERY):
+                    await self._more.wait()
+        return max(0.0, min(_EVERY, _REST * (ended - begun)) - (time() - ended))
 
     async def claim_due(self) -> int:
         """Claim one batch and start to send it; return the number of claimed logouts.

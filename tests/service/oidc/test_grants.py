@@ -11,6 +11,7 @@ from tests.service.oidc.test_tokens import claims_of, userinfo_error
 
 from taproof.core.clock import DAY, HOUR, MINUTE, iso8601
 from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_key
 from taproof.core.oidc.grants import OidcGrant, read_refresh_token
 from taproof.core.projects import ProjectChanges
 from taproof.service.erasure import Erasure
@@ -131,6 +132,15 @@ async def test_a_used_refresh_token_ends_everything(shop: Shop) -> None:
     await user.refresh()
     assert await user.refused(stolen) == "invalid_grant"
     await user.assert_over(first_access)
+
+
+async def test_a_used_refresh_token_ends_everything_whatever_it_asks_for(shop: Shop) -> None:
+    """Also with a scope that a refresh may not ask for, by which a thief could find out whether the grant is live."""
+    user = await kept(shop)
+    used, first = user.refresh_token, user.access_token
+    await user.refresh()
+    assert await user.refused(used, scope="openid phone") == "invalid_grant"
+    await user.assert_over(first)
 
 
 async def test_what_is_no_refresh_token(provider: Provider, shop: Shop) -> None:
@@ -257,6 +267,22 @@ async def test_revocation(provider: Provider, shop: Shop, monkeypatch: pytest.Mo
     await user.assert_over(first)
     missing = provider.access_tokens.revoke_token(await shop.authenticated(), {})
     assert await error_of(missing) == "invalid_request"
+
+
+async def test_revocation_writes_only_for_a_token_of_the_client(
+    provider: Provider, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can call it with the id of a client without a secret, and a write waits for the disk."""
+    user, public = await kept(shop), await provider.shop(beside=shop, auth_method="none")
+    revoked = user.refresh_token
+    await provider.access_tokens.revoke_token(await shop.authenticated(), {"token": revoked})
+    written: list[str] = []
+    for name in ("revoke_access_token", "end_grant"):
+        monkeypatch.setattr(GrantQueries, name, lambda *_, name=name: written.append(name))
+    for token in ("unknown", new_key("oat", system_entropy), user.access_token, revoked):
+        await provider.access_tokens.revoke_token(await public.authenticated(), {"token": token})
+    await provider.access_tokens.revoke_token(await shop.authenticated(), {"token": revoked})
+    assert written == []
 
 
 async def test_introspection(provider: Provider, shop: Shop) -> None:

@@ -20,6 +20,8 @@ RESPONSE_MODES: Final[tuple[ResponseMode, ...]] = get_args(ResponseMode)
 REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
 VALUE_LIMIT: Final = 4_096
 """The maximum number of characters in a parameter's value. `state` is returned unchanged, so it is limited."""
+HINT_LIMIT: Final = 3 * VALUE_LIMIT
+"""The maximum number of characters in an id_token_hint: an ID token with all groups of a user and a long name."""
 PARAMETER_LIMIT: Final = 64
 """The maximum number of parameters in one request."""
 
@@ -96,8 +98,8 @@ def read_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
             raise OAuthError("invalid_request", f"A request can have at most {PARAMETER_LIMIT} parameters.")
         if not value or name in _REPEATABLE:
             continue
-        if len(value) > VALUE_LIMIT:
-            raise OAuthError("invalid_request", f"A parameter can have at most {VALUE_LIMIT} characters.")
+        if len(value) > (limit := HINT_LIMIT if name == "id_token_hint" else VALUE_LIMIT):
+            raise OAuthError("invalid_request", f"A parameter can have at most {limit} characters.")
         if name in found:
             raise OAuthError("invalid_request", "A parameter of this request occurs more than once.")
         found[name] = value

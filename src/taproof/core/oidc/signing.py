@@ -13,6 +13,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.types import Options
 
 from taproof.contract.client import SigningAlg
+from taproof.core.identifiers import is_client_id
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
@@ -88,7 +89,7 @@ def audience_of(id_token: str) -> str | None:
     except (jwt.PyJWTError, RecursionError):
         return None
     audience = claims.get("aud")
-    return audience if isinstance(audience, str) else None
+    return audience if isinstance(audience, str) and is_client_id(audience) else None
 
 
 def sign_id_token(claims: dict[str, Any], key: PrivateKey, alg: SigningAlg, kid: str) -> str:

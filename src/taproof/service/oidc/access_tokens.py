@@ -105,8 +105,9 @@ class AccessTokens:
     async def revoke_token(self, client: SignInClient, parameters: Mapping[str, str]) -> None:
         """Revoke a token of a client (RFC 7009). A refresh token ends its grant, and so its access tokens.
 
-        Nothing happens for a token that is unknown or belongs to another client (section 2.2). The hint is not needed,
-        because a token shows what it is.
+        Nothing happens for a token that is unknown or belongs to another client (section 2.2), and nothing is written:
+        anybody can call this with the id of a client without a secret. The hint is not needed, because a token shows
+        what it is.
 
         Raises:
             OAuthError: the token is missing.
@@ -114,11 +115,12 @@ class AccessTokens:
         token = _token(parameters)
         read = read_refresh_token(token)
         if read is None:
-            await self._revoke_access_token(client, key_hash(token))
+            if is_key(token, "oat"):
+                await self._revoke_access_token(client, key_hash(token))
             return
         grant = await self._storage.grants.read_grant_by_family(read.hashes.family)
         # This includes a token that was already replaced: revoking it means that the family should end.
-        if grant is not None and grant.client_id == client.client.id:
+        if grant is not None and grant.client_id == client.client.id and grant.ended_at is None:
             await self._storage.grants.end_grant(grant.id, self._clock(), "revoked")
 
     async def _revoke_access_token(self, client: SignInClient, access_token_hash: bytes) -> None:

@@ -58,7 +58,9 @@ class Grants:
             raise OAuthError("invalid_grant", _OVER)
         if not grant.is_live(client.version, now) or not client.client.groups.admits(grant.messenger_id):
             raise OAuthError("invalid_grant", _OVER)
-        scopes = _narrowed(grant, parameters.get("scope"))
+        is_current = grant.refresh_hash == token.hashes.secret
+        # A token that was replaced before ends the grant below, whatever it asks for.
+        scopes = _narrowed(grant, parameters.get("scope")) if is_current else stored_scopes(grant.scopes)
         # Do this before the token is used up, because it can fail.
         user, signer = self._issuing.of_grant(client, grant, scopes), await self._issuing.find_signer(client)
         new, access_token = new_refresh_token(self._entropy, given), new_key("oat", self._entropy)
