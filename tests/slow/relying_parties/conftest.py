@@ -41,7 +41,7 @@ def phone(provider: Provider) -> Phone:
 
 @pytest.fixture
 def start(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartParty]:
-    """Return a function that starts a relying party with what the provider gave it, and with more in its environment."""
+    """Return a function that starts a relying party with what the provider gave it and more variables."""
     started: list[Program] = []
 
     def start(name: str, registered: Registered, **environment: str) -> Program:

@@ -54,6 +54,16 @@ async def test_an_error_without_form_post(page: Page, provider: Provider, start:
     await expect(page.get_by_text('without specifying a "target_link_uri" parameter')).to_be_visible()
 
 
+async def test_a_loop_without_form_post(page: Page, provider: Provider, start: StartParty) -> None:
+    """With a default address, the module answers the error's `iss` with the next sign-in."""
+    default = "OIDCDefaultURL https://app.example.com/secure/"
+    party = start("apache.py", provider.register(CALLBACK), WITHOUT="OIDCResponseMode form_post", MORE=default)
+    await page.goto(f"{party.base_url}/secure/")
+    first = page.url
+    await page.get_by_role("button", name="Back to The application").click()
+    await page.wait_for_url(lambda url: url.startswith(f"{provider.issuer}/oidc/authorize/") and url != first)
+
+
 async def test_many_sign_ins_at_once(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
     """Sign-ins that were left do not get in the way of the next one."""
     party = start("apache.py", provider.register(CALLBACK))

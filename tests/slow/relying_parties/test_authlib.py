@@ -1,4 +1,4 @@
-"""Authlib's clients for Starlette and for Flask: the applications of docs/how-to/oidc/authlib.md, as they stand there."""
+"""Authlib's clients for Starlette and for Flask: the applications of docs/how-to/oidc/authlib.md."""
 
 import re
 
