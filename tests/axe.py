@@ -1,4 +1,4 @@
-"""axe-core in a page: which rules it checks in which theme, and that a page has no violation in any theme and size."""
+"""Run axe-core in a page: the rules for each theme, and a check in every theme and size."""
 
 import json
 from collections.abc import Iterable

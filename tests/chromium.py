@@ -17,7 +17,7 @@ _OPTIONS = (
     "--no-first-run",
 )
 _PATIENCE = 120_000
-"""Milliseconds until an action that a busy machine delays has failed."""
+"""The milliseconds after which an action fails, long enough for a busy machine."""
 
 
 @asynccontextmanager

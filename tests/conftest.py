@@ -72,7 +72,7 @@ def pytest_runtest_setup() -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
-    """Say in the last line of a failure what was expected and seen, and where the logs are; show the logs' ends."""
+    """Put the expected and the actual value into the last line of a failure, and print the end of the servers' logs."""
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
     crash = getattr(report.longrepr, "reprcrash", None)
@@ -97,7 +97,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the measurements of the tests that took some."""
+    """Print the measurements of the tests that made some."""
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{report.nodeid.partition('::')[2]}: {name} {value}")

@@ -1,4 +1,4 @@
-"""Provide every kind of store that Taproof runs on, each on a real database that one test has for itself.
+"""Provide every kind of store that Taproof runs on, each on a separate real database per test.
 
 `with a_database() as open_store:` makes one; each `await open_store()` opens it as another node would. Every driver in
 `DRIVERS` runs all conformance tests.
@@ -118,7 +118,7 @@ def copied_postgres(*, quick: bool = False) -> Iterator[str]:
 
 
 _UNUSED: Final[dict[bool, list[tuple[contextlib.ExitStack, str]]]] = {True: [], False: []}
-"""The emptied copies, quick and not, with what drops each of them."""
+"""The emptied copies, quick and not, each with the statement that drops it."""
 _FINGERPRINT: Final = """
 SELECT (SELECT max(oid) FROM pg_class), (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc),
   (SELECT count(*) FROM pg_attribute), (SELECT count(*) FROM pg_trigger WHERE tgenabled = 'O'),

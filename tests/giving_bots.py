@@ -12,7 +12,7 @@ from taproof.storage.protocol import Storage
 async def give_bot(
     storage: Storage, developer_id: str, project_id: str, bot: ProjectBot | None, *, entry: AuditEntry | None = None
 ) -> Literal["set", "not_found", "taken"]:
-    """Give a project this bot and change nothing else; with None remove its bot."""
+    """Give a project this bot and change nothing else; with None, remove its bot."""
     try:
         project = await storage.projects.update_project(
             developer_id, project_id, ProjectChanges(), 1, bot=BotChange(bot, entry)

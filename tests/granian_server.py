@@ -10,7 +10,7 @@ from tests.waiting import PATIENCE, until
 
 
 async def serve(app: Any, port: int) -> Callable[[], Awaitable[None]]:
-    """Start an ASGI application, wait until it listens, and return what stops it."""
+    """Start an ASGI application, wait until it listens, and return a function that stops it."""
     server = Server(
         app,
         address="127.0.0.1",

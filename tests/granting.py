@@ -1,4 +1,4 @@
-"""Sign users in to a client as its application keeps them, straight in a store, for tests of who shows or ends it."""
+"""Sign users in to a client directly in the store, for tests of what shows or ends their grants."""
 
 import hashlib
 
@@ -22,7 +22,7 @@ async def grant(
     *,
     keeps: bool = True,
 ) -> NewGrant:
-    """Store a grant; without `keeps`, one without a refresh token."""
+    """Store a grant; without `keeps`, it has no refresh token."""
     named = hashlib.sha256(f"{client_id} {identity.messenger_id}".encode())
     new = NewGrant(
         id=f"auth_{named.hexdigest()[:22]}",

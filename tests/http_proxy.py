@@ -1,4 +1,4 @@
-"""An HTTP proxy on 127.0.0.1, for the only names that it knows: all lead to one port of this machine."""
+"""An HTTP proxy on 127.0.0.1 for the only names that it knows: all lead to one port of this machine."""
 
 import base64
 import socket
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class HttpProxy:
-    """The proxy, and what it was asked.
+    """The proxy, and the requests that it received.
 
     Attributes:
         target: the port that every name leads to.
@@ -29,7 +29,7 @@ class HttpProxy:
 
     @property
     def url(self) -> str:
-        """The value of a proxy variable that leads here."""
+        """The value of a proxy variable that points to this proxy."""
         return f"http://{self.login}{'@' if self.login else ''}127.0.0.1:{self.port}"
 
 

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that answers as it is told: a hostile service, or an application."""
+"""An HTTP server on loopback with scripted answers: a hostile service, or an application."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class Call(NamedTuple):
-    """A request as it came."""
+    """A request as it arrived."""
 
     line: str
     """The method and the path."""

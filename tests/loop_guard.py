@@ -33,9 +33,9 @@ from typing import Any, Final
 import uvloop
 
 LIMIT: Final = 50_000_000
-"""The ns that a step may take."""
+"""The maximum duration of a step, in ns."""
 BUSY_DISK: Final = 3_000_000_000
-"""The ns that one call may block. A database read waits that long for a disk that other tests write to."""
+"""The maximum time that one call may block, in ns. A database read may wait for a disk that other tests write to."""
 TICK: Final = 5_000_000
 """The ns between two samples."""
 _SHOWN_STACKS: Final = 3
@@ -50,7 +50,7 @@ _LOADS: Final = frozenset(
 """Audit events (https://docs.python.org/3/library/audit_events.html), and one for patterns."""
 _SHOWN_FRAMES: Final = 12
 _KEY_FILE: Final = "taproof/runtime/key_file.py"
-"""It reads the master keys right before their use, once after each change (maintainers/event-loop.md)."""
+"""A master key is read right before its use, once after each change of the file (maintainers/event-loop.md)."""
 
 Report = Callable[[str], None]
 Position = list[tuple[CodeType, int]]
@@ -228,7 +228,7 @@ class LoopWork:
         compiler.compile = noting_compile
 
     def arm(self, report: Report | None) -> None:
-        """Start or stop reporting what the calling thread does."""
+        """Start or stop reporting the calling thread's work."""
         self._thread = threading.get_ident()
         self._report = report
 

@@ -1,4 +1,4 @@
-"""Sign the data of Mini Apps with a key of the tests, as Telegram does with its own."""
+"""Sign data of Mini Apps with a test key, as Telegram does with its own."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ def fields_at(auth_date: int, user: Any = None, **changes: str | None) -> dict[s
 
 
 def signed(fields: dict[str, str], bot_id: int = BOT_ID, key: Ed25519PrivateKey = KEY) -> str:
-    """Return fields as a query string, with their signature and a hash, which nobody checks."""
+    """Return fields as a query string with their signature and a hash that is not checked."""
     text = "\n".join(f"{name}={fields[name]}" for name in sorted(fields))
     signature = base64.urlsafe_b64encode(key.sign(f"{bot_id}:WebAppData\n{text}".encode())).rstrip(b"=").decode()
     return encoded({**fields, "signature": signature, "hash": "0" * 64})

@@ -1,4 +1,4 @@
-"""The OpenID provider on a real store with a clock that is set by hand, and the steps of an application and a user."""
+"""The OpenID provider on a real store with a clock that tests set, and the steps of an application and a user."""
 
 import base64
 import hashlib
@@ -160,7 +160,7 @@ class Shop:
         )
 
     async def change_client(self, **fields: Any) -> None:
-        """Change the client; its secret if that changes too."""
+        """Change the client, and record its secret if that changes too."""
         actor, changes = acting(self.developer), ClientChanges(**fields)
         self.client, secret = await self.provider.clients.update_client(actor, self.project.id, self.id, changes)
         self.secret = secret or self.secret
@@ -206,7 +206,7 @@ class Shop:
 
 @dataclass
 class InBrowser:
-    """A sign-in in the browser that began it."""
+    """A sign-in in the browser that started it."""
 
     provider: Provider
     begun: BegunSignIn

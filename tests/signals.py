@@ -1,4 +1,4 @@
-"""Signals for tests: nobody listens, except where a test says so."""
+"""Signal functions for tests, which do nothing unless a test replaces them."""
 
 from typing import Any
 

@@ -169,7 +169,10 @@ def test_the_security_policy_knows_every_lock_file() -> None:
 
 
 def test_the_security_policy_promises_times() -> None:
-    """The security policy says how soon a vulnerable dependency is replaced, by severity; it names no mail address."""
+    """The security policy says how soon a vulnerable dependency is replaced, by severity.
+
+    It names no e-mail address.
+    """
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     promised = {
         row.split(" | ")[0].strip("| "): row.split(" | ")[1] for row in re.findall(r"^\| .* \|$", text, re.MULTILINE)

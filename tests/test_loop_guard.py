@@ -28,19 +28,19 @@ def reports_of(work: Work) -> list[str]:
 
 
 def compute(milliseconds: float) -> None:
-    """Use this much processor time, however long that takes."""
+    """Use this much processor time, however long it takes."""
     end = time.thread_time() + milliseconds / 1e3
     while time.thread_time() < end:
         pass
 
 
 def has_stack(guard: Guard) -> bool:
-    """Tell whether the second thread has taken a stack of the current step."""
+    """Return whether the second thread has sampled the stack of the current step."""
     return guard.watched.step == guard.step and bool(guard.watched.stacks)
 
 
 def compute_until_seen() -> None:
-    """Use more than the limit, until the second thread, which may have to wait for a processor, has looked."""
+    """Use more than the limit, until the second thread, which may wait for a processor, has sampled the stack."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, GuardedLoop)
     guard, end = loop.guard, time.thread_time_ns() + 2 * LIMIT
@@ -54,7 +54,7 @@ def read(pipe: int) -> None:
 
 
 class Protocol(asyncio.Protocol):
-    """A protocol whose methods, called by a transport outside of callbacks, take this long."""
+    """A protocol whose methods, called by a transport outside of callbacks, take a given time."""
 
     def __init__(self, milliseconds: float) -> None:
         self.milliseconds = milliseconds

@@ -9,9 +9,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_each_defect_can_still_be_made(subtests: pytest.Subtests) -> None:
-    """Each defect edits exactly one place: a change of the sources adapts the defects of the lines that it changes.
+    """Each defect edits exactly one place, so a change of these lines must update the defect.
 
-    Whoever deletes a test file that finds a defect names another one that finds it.
+    If a test file that finds a defect is deleted, name another one that finds it.
     """
     for number, defect in enumerate(DEFECTS, 1):
         with subtests.test(number=number, file=defect.file):

@@ -156,7 +156,7 @@ def too_costly(patterns: list[Found]) -> list[str]:
 
 
 def test_no_pattern_costs_more_than_linear_time() -> None:
-    """Every call to `re` in the package is linear in the way it is called: anchored, or at every place of the text."""
+    """Every call to `re` in the package is linear in the way it is used: anchored, or at every place of the text."""
     patterns = python_patterns()
     assert len(patterns) > 80
     assert too_costly(patterns) == []

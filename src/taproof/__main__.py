@@ -1,4 +1,4 @@
-"""Runs the command line: `taproof`, or `python -m taproof`."""
+"""The command line: `taproof`, or `python -m taproof`."""
 
 import gc
 import io

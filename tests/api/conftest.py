@@ -1,6 +1,6 @@
-"""The HTTP API on the real services and a real SQLite file; only the clock is made up.
+"""The HTTP API on the real services and a real SQLite file; only the clock is simulated.
 
-Every answer that a test gets from a documented address is held to the OpenAPI document on the way.
+Every answer from a documented address is also checked against the OpenAPI document.
 """
 
 import json
@@ -47,7 +47,7 @@ SERVICE_BOT_ID = 7_999_999_999
 
 
 class ManualClock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only when a test advances it."""
 
     def __init__(self) -> None:
         self.now = START
@@ -57,7 +57,7 @@ class ManualClock:
 
 
 class Receiver:
-    """A webhook's receiver: it answers `answer`, and keeps the requests."""
+    """A webhook receiver: it answers with `answer` and keeps the requests."""
 
     def __init__(self) -> None:
         self.answer = WebhookResponse(5, 200, body=b"ok")
@@ -73,7 +73,7 @@ class Receiver:
 
 
 class BotFather:
-    """Stands for the messenger where a bot's token is checked: it knows the bots that were made with it.
+    """A fake of the messenger's token check: it knows the bots that were made with it.
 
     While it is away, the service's own bot has no links either.
     """
@@ -146,7 +146,7 @@ def acting(developer: Developer) -> Actor:
 
 @dataclass
 class Api:
-    """The developer API with what a test needs around it."""
+    """The developer API and the parts that tests need with it."""
 
     app: FastAPI
     storage: SqliteStorage
@@ -163,7 +163,7 @@ class Api:
     encryptor: Encryptor
     places: dict[str, str]
     limits: RateLimits
-    """Without those of generate, which are settings."""
+    """All limits except those of generate, which are settings."""
 
     async def sign_up(self, email: str, plan: Plan = "free") -> tuple[Developer, str]:
         """Add a developer and return them with an access token."""
@@ -181,7 +181,7 @@ class Api:
         return response
 
     async def get(self, path: str, token: str) -> Any:
-        """Return what a successful answer holds."""
+        """GET, and return the body of the successful answer."""
         response = await self.call("GET", path, token)
         assert response.status_code == 200, response.text
         return response.json()
@@ -198,7 +198,7 @@ class Api:
         await self.storage.database.writer.run(lambda connection: connection.execute(statement, values))
 
     async def post(self, path: str, token: str, body: Any) -> Any:
-        """Post and return what a successful answer holds."""
+        """POST, and return the body of the successful answer."""
         response = await self.call("POST", path, token, json=body)
         assert response.status_code == 200, response.text
         return response.json()
@@ -217,7 +217,7 @@ def client_of(app: ASGIApp, host: str = "127.0.0.1") -> httpx.AsyncClient:
 
 
 class Assembled(NamedTuple):
-    """The use cases on a store, with what they call outside of it."""
+    """The use cases on a store, with fakes of the outside parts that they call."""
 
     use_cases: UseCases
     encryptor: Encryptor
@@ -225,7 +225,7 @@ class Assembled(NamedTuple):
     receiver: Receiver
     bot_father: BotFather
     places: dict[str, str]
-    """The place of each client address, in words."""
+    """The location in words for each client address."""
 
 
 def assemble_on(storage: SqliteStorage, clock: ManualClock, base_url: str) -> Assembled:
@@ -340,13 +340,13 @@ async def project(api: Api, token: str) -> dict[str, Any]:
 
 
 def assert_no_page(response: httpx.Response) -> None:
-    """Hold an answer that is no page to what it tells a browser: not to guess what it is, to show it in no frame."""
+    """Assert that an answer other than a page forbids browsers to guess its type and to show it in a frame."""
     assert response.headers.get_list("x-content-type-options") == ["nosniff"]
     assert response.headers.get_list("content-security-policy") == ["default-src 'none'; frame-ancestors 'none'"]
 
 
 def assert_error(response: httpx.Response, status: int, code: str) -> str:
-    """Hold an answer to the one error shape and return its sentence."""
+    """Assert that an answer has the one error shape, and return its sentence."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"

@@ -1,4 +1,4 @@
-"""The session endpoints as clients reach them, through proxies or not, with limits that are soon met."""
+"""The session endpoints as clients reach them, with and without proxies, with low limits."""
 
 from dataclasses import dataclass
 from ipaddress import ip_network

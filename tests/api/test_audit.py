@@ -1,4 +1,4 @@
-"""`GET /api/v1/dev/audit`: what a developer reads of their own log."""
+"""`GET /api/v1/dev/audit`: the log that developers read of their own account."""
 
 from ipaddress import ip_network
 from typing import Any, cast, get_args
@@ -21,7 +21,10 @@ async def entries(api: Api, token: str, query: str = "?limit=200") -> list[Any]:
 
 
 async def test_each_call_that_changes_something_is_told(api: Api) -> None:
-    """By whom, with which token, when, from where: every writing call of the API, and no reading one."""
+    """Every writing call of the API leaves an entry with its actor, token, time and address.
+
+    A reading call leaves none.
+    """
     developer, token = await api.sign_up("ada@example.com")
     [own] = await api.developers.list_access_tokens(developer.id)
     project = await api.post("/projects", token, {"name": "Acme", "webhook_url": "https://example.com/canary"})
@@ -84,7 +87,10 @@ async def test_each_call_that_changes_something_is_told(api: Api) -> None:
     [("10.0.0.1", "203.0.113.7", "203.0.113.7"), ("198.51.100.9", "203.0.113.7", "198.51.100.9")],
 )
 async def test_the_address_is_the_clients(api: Api, peer: str, forwarded: str, address: str, token: str) -> None:
-    """Behind a trusted proxy the one that the proxy saw; anybody else's word for it is not believed."""
+    """Behind a trusted proxy, the logged address is the one that the proxy saw.
+
+    Other forwarding headers are ignored.
+    """
     api.clock.now += 1
     app = HttpsOnly(api.app, [ip_network("10.0.0.0/8")])
     transport = httpx.ASGITransport(app, client=(peer, 50_000))
@@ -96,7 +102,7 @@ async def test_the_address_is_the_clients(api: Api, peer: str, forwarded: str, a
 
 
 async def test_nobody_reads_anothers_log(api: Api) -> None:
-    """Neither with their own token nor with the other's cursor."""
+    """Neither one's own token nor another developer's cursor reads another developer's log."""
     ada, ada_token = await api.sign_up("ada@example.com")
     await api.post("/projects", ada_token, {"name": "Canary"})
     cursor = (await api.call("GET", "/audit?limit=1", ada_token)).json()["next_cursor"]
@@ -110,7 +116,7 @@ async def test_nobody_reads_anothers_log(api: Api) -> None:
 
 
 async def test_an_entry_of_a_newer_release_is_shown(api: Api) -> None:
-    """While a newer release is rolled out, an older node shows what only that one knows, as it is."""
+    """During a rollout, an older node shows unknown actions of a newer release unchanged."""
     developer, token = await api.sign_up("ada@example.com")
     action, via, details = cast("AuditAction", "moon.landed"), cast("Via", "rocket"), '{"crew": [1, null, {"a": "b"}]}'
     entry = AuditEntry("aud_0", developer.id, START + 1, action, "Zoë", via, "", "2001:db8::7", "moon_1", details)
@@ -123,7 +129,7 @@ async def test_an_entry_of_a_newer_release_is_shown(api: Api) -> None:
 
 
 def test_the_reference_names_every_action(api: Api) -> None:
-    """A reader of the log finds there what may come."""
+    """The reference lists every action that the log can contain."""
     schema = api.documented.document["components"]["schemas"]["AuditEntryAnswer"]["properties"]
     assert all(action in schema["action"]["description"] for action in get_args(AuditAction))
     assert all(via in schema["via"]["description"] for via in get_args(Via))

@@ -1,4 +1,4 @@
-"""The bot of a project's own in the developer API: `bot_token` goes in, never out."""
+"""A project's own bot in the developer API: `bot_token` is accepted and never returned."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ async def create(api: Api, token: str, **fields: Any) -> dict[str, Any]:
 
 
 async def test_a_bot_comes_with_creation_or_later(api: Api, token: str) -> None:
-    """The answer names the bot, each reader sees it, and "" takes it away; what is not sent stays."""
+    """A bot can be set at creation or later: answers name the bot, "" removes it, and a missing field keeps it."""
     first, second = api.bot_father.make_bot("First_Bot"), api.bot_father.make_bot("Second_Bot", 7_000_000_002)
     created = await create(api, token, bot_token=first)
     assert created["bot_username"] == "First_Bot"
@@ -38,7 +38,7 @@ async def test_a_bot_comes_with_creation_or_later(api: Api, token: str) -> None:
 
 
 async def test_the_token_never_comes_back(api: Api, token: str) -> None:
-    """In no answer, good or bad, in no log entry, and in no metric."""
+    """The token is in no answer, good or bad, in no log entry and in no metric."""
     given = api.bot_father.make_bot("First_Bot")
     secret = given.partition(":")[2]
     created = await api.call("POST", PATH, token, json={"name": "Shop", "bot_token": given})
@@ -73,7 +73,7 @@ async def test_the_token_never_comes_back(api: Api, token: str) -> None:
 async def test_each_problem_has_its_code(
     api: Api, method: str, problem: str, status: int, code: str, token: str
 ) -> None:
-    """And a sentence that says what to do; nothing else of the request is done."""
+    """Each problem has its code and a sentence that says what to do; nothing else of the request is applied."""
     project = await create(api, token)
     made: str | None = api.bot_father.make_bot("First_Bot")
     given = {"malformed": "First_Bot", "null": None, "refused": f"7000000009:{'A' * 35}"}.get(problem, made)
@@ -110,7 +110,7 @@ async def test_too_many_tokens_of_one_developer(api: Api, token: str) -> None:
 
 
 async def test_a_bot_is_left_alone_when_the_rest_is_wrong(api: Api, token: str) -> None:
-    """A change of bot is applied only if everything else of the request can be."""
+    """The bot changes only if the rest of the request is valid."""
     project = await create(api, token)
     given = api.bot_father.make_bot("First_Bot")
     for fields in ({"name": ""}, {"webhook_url": "ftp://x"}, {"collect_phone": True}, {"unknown": 1}):
@@ -131,7 +131,7 @@ async def test_a_strangers_project_gets_no_bot(api: Api, token: str) -> None:
 
 
 async def test_a_broken_bot_is_told_in_the_project(api: Api, token: str) -> None:
-    """With its time, until a token is set again."""
+    """A broken bot shows in the project, with its time, until a new token is set."""
     project = await create(api, token, bot_token=api.bot_father.make_bot("First_Bot"))
     (bot,) = await api.storage.bots.list_project_bots()
     api.clock.now += 1

@@ -30,7 +30,7 @@ async def cancel(client: Client, token: str, **fields: Any) -> httpx.Response:
 
 @pytest.mark.parametrize("bound", [True, False])
 async def test_a_pending_session_is_cancelled(client: Client, *, bound: bool) -> None:
-    """Once for everybody: later calls, verify, the list, the counters and the bot say the same; no event is sent."""
+    """After a cancellation, later calls, verify, the list, the counters and the bot agree; no event is sent."""
     token = await start(client, bound=bound or client.public)
     await client.api.signin.open_session(token, USER)
     answer = await cancel(client, token)
@@ -64,7 +64,10 @@ async def test_a_session_that_is_not_pending_stays_as_it_is(client: Client) -> N
 
 
 async def test_the_public_form_needs_the_verifier(client: Client) -> None:
-    """The link alone cancels nothing. With the secret key, no verifier is needed."""
+    """The public form needs the verifier, so that the link alone cancels nothing.
+
+    With the secret key, no verifier is needed.
+    """
     token, unbound = await start(client), await start(client, bound=False)
     if client.public:
         assert_error(await cancel(client, unbound), 400, "code_challenge_required")
@@ -79,7 +82,7 @@ async def test_the_public_form_needs_the_verifier(client: Client) -> None:
 
 
 async def test_bad_calls_change_nothing(client: Client) -> None:
-    """Malformed and foreign sessions are refused as verify refuses them; the method is POST alone."""
+    """Malformed and foreign sessions are refused as in verify; only POST is allowed."""
     token = await start(client)
     assert_error(await client.call("cancel", code_verifier=client.verifier), 400, "invalid_request")
     assert_error(await cancel(client, "x"), 400, "invalid_request")
@@ -96,7 +99,7 @@ async def test_bad_calls_change_nothing(client: Client) -> None:
 
 
 async def test_it_ends_the_waits(client: Client) -> None:
-    """Another tab that waits for the session is answered at once."""
+    """Another tab that waits for the session is answered immediately."""
     token = await start(client)
     wait = asyncio.create_task(
         client.call(

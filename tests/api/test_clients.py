@@ -22,7 +22,7 @@ class Clients:
         self.path = f"/projects/{project_id}/clients"
 
     async def ask(self, method: str, below: str = "", body: Any = None) -> Any:
-        """Return what a successful answer holds."""
+        """Return the body of the successful answer."""
         response = await self.api.call(method, self.path + below, self.token, json=body)
         assert response.status_code == 200, response.text
         return response.json()
@@ -76,7 +76,7 @@ async def test_a_client_from_creation_to_deletion(clients: Clients) -> None:
 
 
 async def test_a_secret_is_shown_when_it_is_new(clients: Clients) -> None:
-    """A public client has none, gets one with another auth_method, and loses it again; regenerate replaces it."""
+    """A public client has no secret, gets one with another auth_method, and loses it again; regenerate replaces it."""
     public = await clients.ask("POST", "", NEW_CLIENT | {"auth_method": "none"})
     assert (public["client_secret_preview"], "client_secret" in public) == (None, False)
     one = f"/{public['client_id']}"
@@ -93,7 +93,7 @@ async def test_a_secret_is_shown_when_it_is_new(clients: Clients) -> None:
 
 
 async def test_a_client_belongs_to_the_project_in_the_path(clients: Clients) -> None:
-    """Through another project of the same developer it is not found, and stays."""
+    """A client is not found through another project of the same developer, and is not changed."""
     created = await clients.ask("POST", "", NEW_CLIENT)
     other = await clients.api.post("/projects", clients.token, {"name": "Other"})
     through = Clients(clients.api, clients.token, other["id"])
@@ -135,7 +135,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_a_bad_field_is_400_and_changes_nothing(clients: Clients, subtests: pytest.Subtests) -> None:
-    """The sentence names the field, in a new client and in a change of one; a valid field beside it is not stored."""
+    """A bad field, in a new client or a change, is named in the sentence; a valid field beside it is not stored."""
     created = await clients.ask("POST", "", NEW_CLIENT)
     created.pop("client_secret")
     for fields, sentence in BAD_FIELDS:
@@ -160,7 +160,7 @@ async def test_a_project_has_at_most_fifty_clients(clients: Clients) -> None:
 
 
 async def test_who_is_signed_in(clients: Clients) -> None:
-    """The live grants come in pages, the latest first. Ending one is final, and another client's is not found."""
+    """The live grants come in pages, the latest first. Ending one is final, and another client's grant is not found."""
     storage = clients.api.storage
     client, other = [(await clients.ask("POST", "", NEW_CLIENT))["client_id"] for _ in range(2)]
     project_id = clients.path.split("/")[2]

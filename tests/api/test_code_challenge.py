@@ -56,7 +56,10 @@ async def client(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Clie
 
 
 async def test_the_holder_alone_reads_the_answer_and_the_same_one_again(client: Client) -> None:
-    """400 without a verifier, 404 with a wrong one, and then the same bytes for a minute; afterwards used."""
+    """Without a verifier, the answer is 400, and with a wrong one 404.
+
+    The holder reads the same bytes for a minute, then `used`.
+    """
     token = await client.confirmed()
     assert_error(await client.call("verify", session_token=token), 400, "code_verifier_missing")
     wrong = await client.call("verify", session_token=token, code_verifier=secrets.token_urlsafe(32))
@@ -72,7 +75,7 @@ async def test_the_holder_alone_reads_the_answer_and_the_same_one_again(client: 
 
 
 async def test_waiting_is_for_the_holder_too(client: Client) -> None:
-    """A wait without the verifier, or with another one, is refused at once; with it the answer comes."""
+    """A wait without the right verifier is refused immediately; with it, the answer arrives."""
     created = await client.call("generate", code_challenge=client.challenge)
     token = created.json()["session_token"]
     assert_error(await client.call("verify", session_token=token, wait=30), 400, "code_verifier_missing")
@@ -97,7 +100,7 @@ async def test_waiting_is_for_the_holder_too(client: Client) -> None:
     ],
 )
 async def test_a_binding_that_cannot_be_had_starts_nothing(client: Client, fields: dict[str, Any], named: str) -> None:
-    """400 that names the field, and no session: a client that asked for a binding never gets one without."""
+    """An unusable code_challenge is 400 with the field's name. No session is created without the requested binding."""
     refused = await client.call("generate", **fields)
     assert_error(refused, 400, "invalid_request")
     assert named in refused.json()["error"]
@@ -106,7 +109,7 @@ async def test_a_binding_that_cannot_be_had_starts_nothing(client: Client, field
 
 @pytest.mark.parametrize("verifier", ["", "short", "A" * 129, "é" * 43, 7, False, ["A" * 43]])
 async def test_a_verifier_that_is_none_is_named(client: Client, verifier: object) -> None:
-    """400 that names the field, and the answer stays for who has the right one."""
+    """A malformed verifier is 400 with the field's name, and the holder of the right one can still read the answer."""
     token = await client.confirmed()
     refused = await client.call("verify", session_token=token, code_verifier=verifier)
     assert_error(refused, 400, "invalid_request")
@@ -116,7 +119,7 @@ async def test_a_verifier_that_is_none_is_named(client: Client, verifier: object
 
 
 async def test_a_session_without_a_challenge_is_read_once_as_ever(client: Client) -> None:
-    """Without a challenge, any verifier is ignored, valid or not, null included."""
+    """Without a challenge, any verifier is ignored, whether valid, invalid or null."""
     token = (await client.call("generate")).json()["session_token"]
     await client.api.signin.open_session(token, USER)
     await client.api.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))

@@ -1,4 +1,4 @@
-"""Deliveries, webhook tests, and what a project tells of its webhook (contract.md, Webhooks)."""
+"""Deliveries, webhook tests, and the project fields about its webhook (contract.md, Webhooks)."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ async def own_project(api: Api, webhook_url: str = URL) -> tuple[str, str, Any]:
 
 
 async def attempt(api: Api, answer: WebhookResponse) -> None:
-    """Let a worker make the next attempt at what is due."""
+    """Let a worker make the next attempt at each due delivery."""
     [delivery] = await api.webhooks.claim_deliveries(10)
     await api.webhooks.finish_attempt(delivery, answer)
 
@@ -30,7 +30,7 @@ async def attempt(api: Api, answer: WebhookResponse) -> None:
 
 
 async def test_a_delivery_shows_every_attempt(api: Api) -> None:
-    """Exactly the documented fields at every stage, and nothing of what was sent."""
+    """At every stage, a delivery has exactly the documented fields, and nothing of the sent body."""
     token, path, project = await own_project(api)
     session_token = await api.confirm(project["id"])
 
@@ -95,7 +95,7 @@ async def test_a_delivery_shows_every_attempt(api: Api) -> None:
 
 
 async def test_a_code_of_a_newer_release_is_no_code(api: Api) -> None:
-    """Processes of two releases share a store: what one writes down must not break the other's documented answers."""
+    """An unknown error code of a newer release, written to the shared store, does not break the documented answers."""
     token, path, project = await own_project(api)
     await api.confirm(project["id"])
     await attempt(api, WebhookResponse(5, error="of_tomorrow"))  # type: ignore[arg-type]
@@ -121,14 +121,17 @@ async def test_a_code_of_a_newer_release_is_no_code(api: Api) -> None:
     ],
 )
 async def test_a_bad_query_of_deliveries_is_400(api: Api, query: str, sentence: str) -> None:
-    """The sentence names the parameter; a cursor of sessions, or one with a NUL in it, is none."""
+    """The sentence names the bad parameter; a cursor of sessions or one with a NUL is invalid."""
     token, path, _ = await own_project(api)
     response = await api.call("GET", f"{path}/deliveries?{query}", token)
     assert sentence in assert_error(response, 400, "invalid_request")
 
 
 async def test_a_delivery_is_sent_again(api: Api) -> None:
-    """It is due at once and the sender is told; without a webhook URL the sentence says what is missing."""
+    """A resent delivery is due immediately and the sender is notified.
+
+    Without a webhook URL, the sentence names what is missing.
+    """
     token, path, project = await own_project(api)
     await api.confirm(project["id"])
     await attempt(api, WebhookResponse(5, 200, body=b"ok"))
@@ -151,7 +154,7 @@ async def test_a_delivery_is_sent_again(api: Api) -> None:
 
 
 async def test_a_test_answers_what_came_of_it(api: Api) -> None:
-    """200 whatever the receiver did: the answer is the delivery, as the list shows it from then on."""
+    """A test is answered with 200 and its delivery, as the list shows it, whatever the receiver answered."""
     token, path, project = await own_project(api)
     tests: list[Any] = []
     cases: list[tuple[WebhookResponse, str, ShownError | None]] = [
@@ -183,7 +186,7 @@ async def test_a_test_answers_what_came_of_it(api: Api) -> None:
 
 
 async def test_a_project_tells_since_when_its_webhook_fails(api: Api) -> None:
-    """From the first failure on, until one is taken, be it a test; a test that fails is no sign."""
+    """The project shows the first failure until a delivery or a test succeeds; a failed test does not count."""
     token, path, project = await own_project(api)
     assert project["webhook_failing_since"] is None
     await api.confirm(project["id"])
@@ -207,7 +210,7 @@ async def test_a_project_tells_since_when_its_webhook_fails(api: Api) -> None:
 
 
 async def test_a_project_tells_why_its_webhook_was_turned_off(api: Api) -> None:
-    """The project shows URL, reason, time and advice until a webhook URL is set again, also the same one."""
+    """The project shows URL, reason, time and advice until a webhook URL is set again, even the same one."""
     token, path, project = await own_project(api)
     await api.confirm(project["id"])
     await attempt(api, WebhookResponse(0, 410))
@@ -223,7 +226,7 @@ async def test_a_project_tells_why_its_webhook_was_turned_off(api: Api) -> None:
 
 
 async def test_five_days_of_failures_turn_a_webhook_off(api: Api) -> None:
-    """Told apart from 410, with its own sentence."""
+    """Five days of failures have their own sentence, different from the one for 410."""
     token, path, project = await own_project(api)
     await api.confirm(project["id"])
     [first] = (await api.get(f"{path}/deliveries", token))["deliveries"]

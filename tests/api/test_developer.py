@@ -68,7 +68,7 @@ async def test_a_project_from_creation_to_deletion(api: Api) -> None:
 
 
 async def test_a_long_list_of_projects_is_sent_in_pieces(api: Api) -> None:
-    """With 2,000 projects, the list has megabytes: no step of the event loop makes or sends all of it."""
+    """No step of the event loop builds or sends the whole list of 2,000 projects, which has megabytes."""
     _, token = await api.sign_up("ada@example.com", "business")
     made = [
         (await api.post("/projects", token, {"name": f"{number}", "webhook_url": "https://a.example/" + "x" * 2_000}))[
@@ -93,7 +93,7 @@ async def test_a_long_list_of_projects_is_sent_in_pieces(api: Api) -> None:
 
 
 async def test_one_developers_lists_take_turns(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece of a list is read in the developer's turn, so many lists at once do not fill the store."""
+    """Each piece of a list is read in its developer's turn, so many lists at once do not overload the store."""
     _, token = await api.sign_up("ada@example.com", "business")
     for number in range(60):
         await api.post("/projects", token, {"name": f"{number}", "webhook_url": "https://a.example/" + "x" * 2_000})
@@ -130,7 +130,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("field", CHANGES)
 async def test_patch_changes_only_what_it_names(api: Api, field: str) -> None:
-    """PATCH: only the included fields change; none at all changes nothing."""
+    """PATCH changes only the included fields; an empty body changes nothing."""
     _, token = await api.sign_up("ada@example.com", "business")
     created = await api.post("/projects", token, {"name": "A"})
     path = f"/projects/{created['id']}"
@@ -158,7 +158,7 @@ UNKNOWN = [
 
 
 async def test_an_id_that_was_not_given_out_is_refused(api: Api, subtests: pytest.Subtests, token: str) -> None:
-    """404, whatever its form. Only a malformed id of a project is told apart, with 400."""
+    """An unknown id of any form is 404. Only a malformed project id is 400."""
     for project_id in MALFORMED:
         for method, below in BELOW_A_PROJECT:
             with subtests.test(method=method, project_id=project_id, below=below):
@@ -173,7 +173,7 @@ async def test_an_id_that_was_not_given_out_is_refused(api: Api, subtests: pytes
 async def test_endpoints_without_a_body_ignore_one(
     api: Api, content: bytes, token: str, project: dict[str, Any]
 ) -> None:
-    """regenerate, GET and DELETE take no body: whatever comes is left unread."""
+    """regenerate, GET and DELETE do not read the body of a request."""
     for method, path in (("POST", "/regenerate"), ("GET", ""), ("DELETE", "")):
         response = await api.call(method, f"/projects/{project['id']}{path}", token, content=content)
         assert response.status_code == 200
@@ -183,7 +183,10 @@ async def test_endpoints_without_a_body_ignore_one(
 
 
 async def test_a_session_shows_nine_fields_at_every_stage(api: Api, token: str, project: dict[str, Any]) -> None:
-    """Identity is empty until confirmed and stays after; the session token is never shown. One is as in the list."""
+    """The identity is empty until confirmation and then stays. The session token is never shown.
+
+    Item and list have the same fields.
+    """
     created = await api.signin.create_session(project["id"], public=True)
 
     async def shown() -> dict[str, Any]:
@@ -224,7 +227,10 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api, token: str, 
 
 
 async def test_the_list_is_filtered_by_project_time_and_account(api: Api, token: str) -> None:
-    """`since` is in, `until` is not, whatever their offset; both go with an account and through all pages."""
+    """`since` is inclusive and `until` exclusive, with any offset.
+
+    Both combine with an account and apply to all pages.
+    """
     project, other = [await api.post("/projects", token, {"name": name}) for name in ("Acme", "Other")]
     for number in range(6):
         api.clock.now += MINUTE
@@ -282,7 +288,7 @@ BAD_QUERIES = [
 
 
 async def test_a_bad_query_of_sessions_is_400(api: Api, subtests: pytest.Subtests, token: str) -> None:
-    """The sentence names the parameter."""
+    """The sentence names the bad parameter."""
     for query, sentence in BAD_QUERIES:
         with subtests.test(query=query[:100]):
             assert sentence in assert_error(await api.call("GET", f"/sessions?{query}", token), 400, "invalid_request")
@@ -298,7 +304,7 @@ async def test_a_bad_query_of_sessions_is_400(api: Api, subtests: pytest.Subtest
     ],
 )
 async def test_a_good_query_of_sessions_is_answered(api: Api, query: str, token: str) -> None:
-    """Unknown parameters are ignored; of a repeated one the last counts."""
+    """Unknown parameters are ignored; the last value of a repeated one counts."""
     assert (await api.call("GET", f"/sessions?{query}", token)).status_code == 200
 
 
@@ -307,7 +313,7 @@ async def test_a_good_query_of_sessions_is_answered(api: Api, query: str, token:
 
 @pytest.mark.parametrize("days", [7, 30, 90])
 async def test_analytics_have_every_day_of_the_window(api: Api, days: int, token: str, project: dict[str, Any]) -> None:
-    """Every UTC day is there, today last; totals, funnel and days agree (contract.md, Analytics)."""
+    """Every UTC day is included, today last; totals, funnel and days agree (contract.md, Analytics)."""
     api.clock.now += 1
     other = await api.post("/projects", token, {"name": "Other"})
     api.clock.now = START - 6 * DAY
@@ -343,7 +349,7 @@ async def test_analytics_have_every_day_of_the_window(api: Api, days: int, token
 
 @pytest.mark.parametrize("days", ["", "0", "8", "07", "7.0", "-7", "ninety", "%00", "9" * 5000])
 async def test_a_bad_window_is_400(api: Api, days: str, token: str) -> None:
-    """The window is 7, 30 or 90 days."""
+    """A window other than 7, 30 or 90 days is refused."""
     response = await api.call("GET", f"/analytics?days={days}", token)
     assert assert_error(response, 400, "invalid_request") == "days must be 7, 30 or 90."
 
@@ -352,7 +358,7 @@ async def test_a_bad_window_is_400(api: Api, days: str, token: str) -> None:
 
 
 async def test_an_access_token_from_creation_to_revocation(api: Api, token: str) -> None:
-    """The plaintext shows once; the token works at once and stops working at once."""
+    """The plaintext is shown once; the token works immediately and stops immediately when it is revoked."""
     api.clock.now += 5
     created = await api.post("/tokens", token, {"name": " ci ", "expires_at": "2026-12-01T02:00:00+02:00"})
     plaintext = created.pop("access_token")
@@ -401,7 +407,7 @@ async def test_an_access_token_from_creation_to_revocation(api: Api, token: str)
     ],
 )
 async def test_a_bad_expiry_is_400(api: Api, expires_at: Any, token: str) -> None:
-    """expires_at is a time with its offset, in the future, that an answer can write down again."""
+    """expires_at must be a future time with an offset that an answer can represent."""
     response = await api.call("POST", "/tokens", token, json={"name": "ci", "expires_at": expires_at})
     assert assert_error(response, 400, "invalid_request").startswith("expires_at must be ")
     assert len((await api.call("GET", "/tokens", token)).json()["tokens"]) == 1
@@ -415,5 +421,5 @@ async def test_a_bad_expiry_is_400(api: Api, expires_at: Any, token: str) -> Non
     ],
 )
 async def test_an_expiry_keeps_its_instant(api: Api, expires_at: str, kept: str, token: str) -> None:
-    """RFC 3339 in any of its forms; kept to the millisecond, shown in UTC."""
+    """Any form of RFC 3339 is accepted, stored to the millisecond and shown in UTC."""
     assert (await api.post("/tokens", token, {"name": "ci", "expires_at": expires_at}))["expires_at"] == kept

@@ -1,4 +1,4 @@
-"""Authentication of the developer endpoints; strangers learn nothing (service-spec.md, Authentication)."""
+"""Authentication of the developer endpoints: strangers learn nothing (service-spec.md, Authentication)."""
 
 import json
 import re
@@ -79,7 +79,7 @@ VALID_BODIES: dict[tuple[str, str], Any] = {
 
 
 def test_every_route_is_in_the_tables_below(api: Api) -> None:
-    """No endpoint is added without the tests of this file seeing it."""
+    """Every endpoint must be listed in this file, so that none is added without these tests."""
     routes: list[Any] = list(api.app.routes)
     found = {(method, route.path_format) for route in routes for method in route.methods}
     expected = {(method, "/api/v1/dev" + re.sub(r"\{(\w+)\}", r"{\1_id}", path)) for method, path in ENDPOINTS}
@@ -105,11 +105,11 @@ WRONG = [
     ["Bearer {secret_key}"],
     ["Bearer \xff\x00"],
 ]
-"""The values of the Authorization headers of a request that must be refused."""
+"""The Authorization headers that must be refused."""
 
 
 async def test_a_stranger_learns_only_401(api: Api, subtests: pytest.Subtests) -> None:
-    """Without exactly one valid access token every endpoint is 401, before path and body are looked at."""
+    """Without exactly one valid access token, every endpoint is 401 before path and body are examined."""
     developer, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Acme"})
     revoked = await api.post("/tokens", token, {"name": "old"})
@@ -136,7 +136,7 @@ async def test_a_stranger_learns_only_401(api: Api, subtests: pytest.Subtests) -
 
 
 async def test_a_token_revoked_while_a_body_arrives_is_refused(api: Api, token: str) -> None:
-    """It is refused even for a request that changes nothing and reads the project (contract)."""
+    """A token that is revoked during a request is refused, even if the request changes nothing (contract)."""
     leaked = await api.post("/tokens", token, {"name": "leaked"})
     project = await api.post("/projects", token, {"name": "Shop"})
 
@@ -152,7 +152,7 @@ async def test_a_token_revoked_while_a_body_arrives_is_refused(api: Api, token: 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
 async def test_the_scheme_is_read_without_case(api: Api, scheme: str, token: str) -> None:
-    """RFC 9110: a scheme's case does not matter, and several spaces may follow it."""
+    """The scheme is case-insensitive and may be followed by several spaces (RFC 9110)."""
     response = await api.call("GET", "/me", headers={"Authorization": f"{scheme} {token}"})
     assert response.status_code == 200
 
@@ -168,7 +168,7 @@ async def dump(api: Api, project_id: str, token: str) -> Any:
 
 
 async def test_lists_hold_only_ones_own(api: Api) -> None:
-    """Projects, sessions, tokens and analytics of another developer do not show; their tokens cannot be revoked."""
+    """Another developer's projects, sessions, tokens and analytics are not listed. Their tokens cannot be revoked."""
     _, ada_token = await api.sign_up("ada@example.com")
     _, eve_token = await api.sign_up("eve@example.com")
     project = await api.post("/projects", ada_token, {"name": "Acme"})
@@ -185,7 +185,7 @@ async def test_lists_hold_only_ones_own(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["", "/", "/nothing", "/me/", "/projects/x/y/z", "/me/../../x"])
 async def test_unknown_addresses_are_404(api: Api, path: str) -> None:
-    """An unknown address is 404 in the error shape, also without a token; nothing is redirected."""
+    """An unknown address is 404 in the error shape, even without a token; nothing is redirected."""
     assert_error(await api.call("GET", path), 404, "not_found")
 
 
@@ -204,14 +204,14 @@ async def test_unknown_addresses_are_404(api: Api, path: str) -> None:
     ],
 )
 async def test_a_wrong_method_is_405_with_allow(api: Api, method: str, path: str, allowed: str) -> None:
-    """405 names every method of the address in Allow (RFC 9110, section 15.5.6)."""
+    """405 lists every method of the address in Allow (RFC 9110, section 15.5.6)."""
     response = await api.client.request(method, f"/api/v1/dev{path}")
     assert_error(response, 405, "method_not_allowed")
     assert response.headers["allow"] == allowed
 
 
 async def test_head_is_405(api: Api) -> None:
-    """HEAD is not answered here, as the API reference says; the answer to it has no body."""
+    """HEAD is 405, as the API reference says, and its answer has no body."""
     response = await api.client.head("/api/v1/dev/me")
     assert (response.status_code, response.headers["allow"], response.content) == (405, "GET", b"")
 
@@ -219,7 +219,7 @@ async def test_head_is_405(api: Api) -> None:
 async def test_a_lost_store_is_503_everywhere(
     api: Api, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, token: str
 ) -> None:
-    """When the store cannot be reached every endpoint says so, and when to come back."""
+    """While the store is unavailable, every endpoint answers 503 with Retry-After."""
 
     async def fail(*_: object) -> None:
         raise StoreUnavailable
@@ -233,7 +233,7 @@ async def test_a_lost_store_is_503_everywhere(
 
 
 async def test_secrets_are_never_cached(api: Api, token: str) -> None:
-    """Every answer, whatever it holds, forbids storing it on the way."""
+    """Every answer forbids caches to store it."""
     project = (await api.post("/projects", token, {"name": "Acme"}))["id"]
     for method, path in ENDPOINTS:
         body = VALID_BODIES.get((method, path))

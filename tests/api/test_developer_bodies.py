@@ -83,7 +83,7 @@ BAD_BODIES: list[tuple[bytes, str]] = [
 
 
 async def test_a_bad_body_is_400_and_creates_nothing(api: Api, subtests: pytest.Subtests, token: str) -> None:
-    """The sentence names what is wrong; nothing is converted, guessed or stored."""
+    """The sentence names the problem; nothing is converted, guessed or stored."""
     for content, sentence in BAD_BODIES:
         with subtests.test(content=content[:100], sentence=sentence):
             response = await api.call(
@@ -95,7 +95,7 @@ async def test_a_bad_body_is_400_and_creates_nothing(api: Api, subtests: pytest.
 
 @pytest.mark.parametrize("field", described(ProjectUpdate))
 async def test_patch_refuses_null_and_changes_nothing(api: Api, field: str) -> None:
-    """JSON null is no value of any field; a request with one wrong field changes none of the others."""
+    """JSON null is not a valid value of any field; a request with one wrong field changes none of the others."""
     _, token = await api.sign_up("ada@example.com", "pro")
     project = await api.post("/projects", token, {"name": "Acme"})
     path = f"/projects/{project['id']}"
@@ -118,7 +118,10 @@ CONTENT_TYPES = {
 
 
 async def test_a_body_says_that_it_is_json(api: Api, subtests: pytest.Subtests, token: str) -> None:
-    """In UTF-8: a form on a foreign page cannot say so. Other parameters, and case, do not matter."""
+    """The type must be JSON in UTF-8, which a form on a foreign page cannot send.
+
+    Other parameters, and case, do not matter.
+    """
     for content_type, is_allowed in CONTENT_TYPES.items():
         with subtests.test(content_type[:50]):
             headers = {"Content-Type": content_type}
@@ -130,7 +133,7 @@ async def test_a_body_says_that_it_is_json(api: Api, subtests: pytest.Subtests, 
 
 
 def test_the_pattern_of_return_urls_is_the_rule() -> None:
-    """Generated clients check it before they send."""
+    """The pattern in the document matches the rule, because generated clients check it before they send."""
     items = CreateProject.model_json_schema()["properties"]["return_urls"]["items"]
     for url, is_one in RETURN_URLS.items():
         assert (re.search(items["pattern"], url) is not None) is is_one, url
@@ -144,7 +147,7 @@ def test_the_pattern_of_return_urls_is_the_rule() -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize(("size", "status"), [(16 * 1024, 200), (16 * 1024 + 1, 413), (1024 * 1024, 413)])
 async def test_bodies_end_at_16_kib(api: Api, size: int, status: int, token: str, *, chunked: bool) -> None:
-    """The limit holds by Content-Length and, without one, while reading."""
+    """The limit applies to Content-Length and, without one, while reading."""
     body = b'{"name":"a"}'.ljust(size)
 
     async def chunks() -> Any:

@@ -14,7 +14,7 @@ PHONE = "+4915123456789"
 
 
 async def sign_in(api: Api, project_id: str, user: str = "1001", phone: str | None = None) -> None:
-    """Confirm a new session as a user does, with a contact where one is asked for."""
+    """Confirm a new session as a user does, with a contact if the project asks for one."""
     created = await api.signin.create_session(project_id, public=True)
     identity = MessengerIdentity(user, "Ada 🌍", "ada")
     await api.signin.open_session(created.session_token, user)
@@ -30,7 +30,7 @@ async def sessions(api: Api, token: str) -> list[dict[str, Any]]:
 
 
 async def test_erase_takes_what_ones_own_projects_keep(api: Api, token: str) -> None:
-    """Sessions of that user in all of one's projects; nobody else's there, and nothing of another developer's."""
+    """An erasure covers the user's sessions in one's own projects, and no other user's or developer's sessions."""
     _, eve_token = await api.sign_up("eve@example.com")
     own = [(await api.post("/projects", token, {"name": "One"}))["id"] for _ in range(2)]
     foreign = (await api.post("/projects", eve_token, {"name": "Other"}))["id"]
@@ -46,7 +46,7 @@ async def test_erase_takes_what_ones_own_projects_keep(api: Api, token: str) -> 
 
 
 async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api, token: str) -> None:
-    """The log is kept for long, so it must hold neither the erased data nor anything that identifies the user."""
+    """The log is kept for long, so the entry holds neither the erased data nor anything that identifies the user."""
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     for _ in range(3):
         await sign_in(api, project, "12345678901")
@@ -75,7 +75,7 @@ async def test_members_see_that_a_user_was_erased_in_their_project(api: Api, tok
 
 
 async def test_users_are_listed_by_their_last_sign_in(api: Api, token: str) -> None:
-    """Page by page, with first and last time and the number of sign-ins; of one's own project only."""
+    """The list has pages, the first and last time, and the number of sign-ins, of one's own project only."""
     _, eve_token = await api.sign_up("eve@example.com")
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     path = f"/projects/{project}/users"
@@ -109,7 +109,10 @@ async def test_users_are_listed_by_their_last_sign_in(api: Api, token: str) -> N
 
 
 async def test_an_export_shows_one_user_of_ones_own_projects(api: Api) -> None:
-    """Decrypted, without secrets, and nothing of another user or another developer; afterwards nothing is left."""
+    """An export is decrypted and contains no secrets and no other user's or developer's data.
+
+    After an erasure, it is empty.
+    """
     _, token = await api.sign_up("ada@example.com", "pro")
     _, eve_token = await api.sign_up("eve@example.com")
     body = {"name": "One", "collect_phone": True, "webhook_url": "https://example.com/hook"}
@@ -142,13 +145,13 @@ async def test_an_export_shows_one_user_of_ones_own_projects(api: Api) -> None:
 
 @pytest.mark.parametrize("user", ["x", "-1", "1.0", "1" * 21, "%D9%A1", "%00", "1%0A", "+1"])
 async def test_what_is_no_messenger_id_is_400(api: Api, user: str, token: str) -> None:
-    """The sentence says what it must be."""
+    """The sentence says what a messenger id looks like."""
     sentence = assert_error(await api.call("DELETE", f"/users/{user}", token), 400, "invalid_request")
     assert sentence == "messenger_id must be a messenger account's id: digits only, at most 20."
 
 
 async def test_a_phone_number_shows_only_where_there_is_one(api: Api) -> None:
-    """The key is absent otherwise: before the decision, and of a project that collects none."""
+    """The key is absent before the decision and in projects that do not collect phone numbers."""
     _, token = await api.sign_up("ada@example.com", "pro")
     collecting = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
     other = (await api.post("/projects", token, {"name": "Two"}))["id"]
@@ -167,7 +170,10 @@ async def test_a_phone_number_shows_only_where_there_is_one(api: Api) -> None:
 
 
 async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.CaptureFixture[str]) -> None:
-    """Of another session it does not open: it is left out, and the log tells so without anything of it."""
+    """An encrypted number that was moved to another session does not decrypt.
+
+    It is left out, and logged without its content.
+    """
     _, token = await api.sign_up("ada@example.com", "pro")
     project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
     await sign_in(api, project, phone=PHONE)
@@ -183,7 +189,7 @@ async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.
 
 
 async def test_a_free_plan_collects_no_phone_numbers(api: Api, token: str) -> None:
-    """400 that says why and what to do, when a project is made and when it is changed; false is taken."""
+    """Turning collection on is 400, with the reason and what to do, at creation and in a change; false is accepted."""
     expected = "collect_phone is available on the pro and business plans"
     for path, method, body in (("/projects", "POST", {"name": "A"}), ("/projects/{}", "PATCH", {})):
         made = await api.post("/projects", token, {"name": "A", "collect_phone": False})
@@ -195,7 +201,7 @@ async def test_a_free_plan_collects_no_phone_numbers(api: Api, token: str) -> No
 
 
 async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
-    """Also for who had just confirmed, and is asked for the number: the sign-in goes on without."""
+    """A user who confirmed and is being asked for the number signs in without it."""
     developer, token = await api.sign_up("ada@example.com", "business")
     project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
     created = await api.signin.create_session(project, public=True)
@@ -209,7 +215,7 @@ async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
 
 
 async def test_an_export_does_not_tell_who_has_yet_to_return(api: Api, token: str) -> None:
-    """Until the user is back in the browser, nobody has signed in: an export tells no more than the session does."""
+    """Until the user returns to the browser, nobody has signed in, so an export shows no more than the session does."""
     settings = {"name": "One", "same_device": "require", "allowed_origins": ["https://shop.example.com"]}
     project = (await api.post("/projects", token, settings))["id"]
     challenge = code_challenge(new_code_verifier())
@@ -227,7 +233,7 @@ async def test_an_export_does_not_tell_who_has_yet_to_return(api: Api, token: st
 async def test_a_member_who_is_removed_during_an_export_gets_nothing(
     api: Api, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
-    """After the answer to a removal, no call of the former member reads the project."""
+    """Once the removal is answered, no call of the former member reads the project."""
     eve, eve_token = await api.sign_up("eve@example.com")
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     code = (await api.post(f"/projects/{project}/invitations", token, {}))["link"].partition("#")[2]

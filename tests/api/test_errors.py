@@ -20,7 +20,7 @@ SECRET = "whsec_this_must_not_show"
 
 
 def every_error() -> Iterator[type[TaproofError]]:
-    """Walk over all subclasses, also those that only the store or the services have."""
+    """Return all subclasses, including those that only the store or the services raise."""
     assert taproof.service.installation
     assert taproof.storage.sqlite.store
     waiting = TaproofError.__subclasses__()
@@ -34,7 +34,7 @@ def every_error() -> Iterator[type[TaproofError]]:
 
 
 def test_every_error_has_the_one_shape() -> None:
-    """One field, a stable code in the header, nothing cached; a fault of the service is logged."""
+    """An error has one field, a stable code in the header, and is never cached; an internal fault is logged."""
     for error in every_error():
         with capture_logs() as logs:
             status, headers, body = error_response(error())
@@ -55,7 +55,7 @@ def test_every_error_has_the_one_shape() -> None:
 
 
 def test_extra_headers_are_added_and_never_kept() -> None:
-    """An answer's headers are its own: what one request adds does not show in the next."""
+    """The headers that one request adds to an answer do not appear in the next one."""
     _, headers, _ = error_response(TaproofError(), [(b"x-extra", b"1")])
     assert (b"x-extra", b"1") in headers
     headers.append((b"x-more", b"1"))
@@ -65,7 +65,7 @@ def test_extra_headers_are_added_and_never_kept() -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError(SECRET), TaproofError(SECRET), KeyError(SECRET)])
 def test_a_bug_tells_nothing(error: Exception) -> None:
-    """Neither the answer nor the log has the message of an unexpected error: it may hold a secret."""
+    """Neither the answer nor the log has the message of an unexpected error, because it may contain a secret."""
     with capture_logs() as logs:
         status, _, body = error_response(error)
     assert (status, json.loads(body)) == (500, {"error": "Internal error."})
@@ -74,7 +74,7 @@ def test_a_bug_tells_nothing(error: Exception) -> None:
 
 
 async def test_every_route_answers_a_bug_alike(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After any failure behind any route, the caller gets the error shape and the log holds no secret."""
+    """After a failure behind any route, the caller gets the error shape and the log contains no secret."""
 
     async def fail(*_: object) -> None:
         raise RuntimeError(SECRET)
@@ -115,7 +115,7 @@ async def test_frameworks_own_errors_have_the_shape_too() -> None:
 
 
 async def test_a_failure_after_the_answer_began_is_only_logged() -> None:
-    """A second answer is never begun, and nothing is raised into the server."""
+    """A second answer is never started, and no exception reaches the server."""
     sent: list[Any] = []
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
@@ -135,7 +135,7 @@ async def test_a_failure_after_the_answer_began_is_only_logged() -> None:
 
 
 async def test_a_client_that_leaves_is_no_failure(api: Api, token: str) -> None:
-    """A connection that closes in the middle of a body may still read, so it is answered; no line in the log."""
+    """A connection that closes in the middle of a body may still read, so it is answered; nothing is logged."""
     sent: list[Any] = []
     messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
 
@@ -173,5 +173,5 @@ async def test_a_client_that_leaves_is_no_failure(api: Api, token: str) -> None:
     ],
 )
 def test_bearer_token(values: list[bytes], expected: str | None) -> None:
-    """The scheme is compared without case; anything but exactly one header counts as none."""
+    """The scheme is case-insensitive; anything but exactly one header counts as none."""
     assert bearer_token({"headers": [(b"authorization", value) for value in values]}) == expected

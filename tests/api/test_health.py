@@ -86,7 +86,7 @@ async def test_ready_means_that_sign_ins_can_start(
 
 
 async def test_any_error_of_the_store_means_not_ready() -> None:
-    """An unexpected one is also logged, because no caller does it."""
+    """An unexpected error is also logged, because no other caller logs it."""
 
     async def ping() -> None:
         raise ValueError("canary")
@@ -100,7 +100,7 @@ async def test_any_error_of_the_store_means_not_ready() -> None:
 async def test_metrics_count_by_route_and_name_nobody(
     operations: httpx.AsyncClient, api: Api, token: str, project: dict[str, Any]
 ) -> None:
-    """Labels are templates and known words only: no id, token, name, nor anything else that a client chooses."""
+    """Labels are templates and known words only: no id, token, name or other value that a client chooses."""
     await api.call("GET", f"/projects/{project['id']}", token)
     await api.call("GET", "/projects/evil-path", token)
     await api.client.get("/api/v1/dev/evil-path")
@@ -128,7 +128,7 @@ async def test_metrics_count_by_route_and_name_nobody(
 
 
 def test_the_document_lists_every_address(api: Api) -> None:
-    """Both kinds of endpoint are in one document, each with its credential and all its failures."""
+    """Both kinds of endpoint are in one document, each with its credential and all its errors."""
     document = api.documented.document
     assert document["openapi"].startswith("3.1")
     assert document["info"]["license"]["identifier"] == "Apache-2.0"
@@ -157,7 +157,7 @@ def test_the_document_lists_every_address(api: Api) -> None:
 
 
 def test_the_documents_schemas_are_sound(api: Api) -> None:
-    """Every schema is valid JSON Schema, every reference leads somewhere, every example fits its schema."""
+    """Every schema is valid JSON Schema, every reference resolves, and every example fits its schema."""
     document = api.documented.document
     components = document["components"]
     for schema in components["schemas"].values():
@@ -189,7 +189,7 @@ CONFIRMED = {
 
 
 def test_answers_of_the_session_endpoints(api: Api) -> None:
-    """Identity and proof are there when the status is confirmed, and only then (service-spec.md, verify)."""
+    """Identity and proof are present only when the status is confirmed (service-spec.md, verify)."""
     answer = {"$ref": "#/components/schemas/Verification", "components": api.documented.document["components"]}
     validator = Draft202012Validator(answer)
     for fits in ({"status": "pending"}, CONFIRMED):
@@ -223,7 +223,7 @@ class PageReader(HTMLParser):
 
 
 async def test_the_page_needs_nothing_from_elsewhere(operations: httpx.AsyncClient) -> None:
-    """It works offline and under its own policy: no script, nothing inline, every address on this service."""
+    """The page works offline and under its own policy: no script, nothing inline, every address on this service."""
     response = await operations.get("/docs")
     assert response.headers["content-security-policy"].startswith("default-src 'none'; style-src 'self';")
     page = PageReader()
@@ -237,7 +237,7 @@ async def test_the_page_needs_nothing_from_elsewhere(operations: httpx.AsyncClie
 
 
 async def test_the_page_has_the_sections_that_the_console_links_to(operations: httpx.AsyncClient) -> None:
-    """A link of the console to a section of the page leads there."""
+    """Every link from the console to a section of the page resolves."""
     page = PageReader()
     page.feed((await operations.get("/docs")).text)
     templates = files("taproof.console").joinpath("templates").iterdir()
@@ -276,7 +276,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
 
 
 def test_the_page_escapes_what_the_document_says(api: Api) -> None:
-    """A text in the document is text on the page, also inside the few marks that the page understands."""
+    """Text of the document is escaped on the page, including inside the few marks that the page supports."""
     document = json.loads(json.dumps(api.documented.document))
     document["info"]["description"] = "`<script>` <b>\n\n1. <i>"
     html = docs_page(document).body.decode()

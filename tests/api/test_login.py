@@ -1,4 +1,4 @@
-"""`POST /api/v1/login` and `/login/token`: an access token for whoever confirms in the messenger, once."""
+"""`POST /api/v1/login` and `/login/token`: one access token for the developer who confirms in the messenger."""
 
 import asyncio
 import json
@@ -93,7 +93,7 @@ async def ada(api: Api) -> Developer:
 
 
 async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
-    """The terms of RFC 8628, section 3.2; pending until the tap, then the token, which works, and never again."""
+    """The fields are those of RFC 8628, section 3.2. The answer is pending until the tap, then the token once."""
     assert login.started.keys() == {
         "device_code",
         "verification_uri_complete",
@@ -122,7 +122,7 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
 
 
 async def test_the_prompt_of_a_terminal(login: Login) -> None:
-    """It tells browser and place, asks for the number of the answer, and shows no page that the caller made up."""
+    """The prompt shows browser and location, asks for the number of the answer, and names no page."""
     login.api.places["203.0.113.7"] = "Berlin, Germany"
     headers = {"User-Agent": "taproof-login/0.1.0 (Linux)", "Origin": "https://bank.example"}
     started = (await login.http.post("/api/v1/login", json={}, headers=headers)).json()
@@ -134,7 +134,7 @@ async def test_the_prompt_of_a_terminal(login: Login) -> None:
 
 
 async def test_a_blind_tap_gives_no_token(login: Login, ada: Developer) -> None:
-    """Confirm without the number cancels the sign-in, and a new one has to be started."""
+    """Confirming without the number cancels the sign-in, and a new one must be started."""
     token = login.started["verification_uri_complete"].rpartition("?start=")[2]
     await login.api.signin.open_session(token, USER)
     seen = await login.api.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))
@@ -144,7 +144,7 @@ async def test_a_blind_tap_gives_no_token(login: Login, ada: Developer) -> None:
 
 
 async def test_of_many_who_ask_one_gets_the_token(login: Login, ada: Developer) -> None:
-    """And only one is made."""
+    """Of concurrent calls, one gets the token, and only one token is created."""
     await login.tap()
     answers = await asyncio.gather(*(login.ask() for _ in range(10)))
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 9
@@ -164,7 +164,7 @@ async def test_the_audit_log_tells_of_it(login: Login, ada: Developer) -> None:
 
 
 async def test_only_what_was_asked_as_a_login_gives_a_token(login: Login, ada: Developer) -> None:
-    """The messenger says that a terminal gets an access token; a sign-in that asked for less gives none."""
+    """The prompt of a login mentions the access token; a session that was not started as a login gives none."""
     started = login.started["verification_uri_complete"].rpartition("?start=")[2]
     assert (await login.api.signin.open_session(started, USER)).project_name == TERMINAL.project_name
     for purpose in (CONSOLE, INVITATION):
@@ -176,7 +176,7 @@ async def test_only_what_was_asked_as_a_login_gives_a_token(login: Login, ada: D
 
 
 async def test_a_token_can_be_named(login: Login, ada: Developer) -> None:
-    """So that its owner knows it in the list."""
+    """The name lets the owner recognize the token in the list."""
     await login.tap()
     assert (await login.ask(name=" laptop ")).status_code == 200
     (token,) = await login.api.developers.list_access_tokens(ada.id)
@@ -191,7 +191,7 @@ WRONG: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
 async def test_a_wrong_field_costs_nothing(login: Login, ada: Developer, field: str, value: Any) -> None:
-    """It is refused by name before anything is consumed, so the same confirmation still gives a token."""
+    """A wrong field is refused by name before anything is consumed, so the same confirmation still gives a token."""
     await login.tap()
     refused = await login.http.post(
         "/api/v1/login/token",
@@ -203,7 +203,7 @@ async def test_a_wrong_field_costs_nothing(login: Login, ada: Developer, field: 
 
 
 async def test_cancelled_and_expired(login: Login, ada: Developer) -> None:
-    """As often as it is asked; expired from the instant that its ten minutes are over."""
+    """A cancelled or expired login is answered as such every time, exactly from its ten minutes on."""
     await login.tap("Cancel")
     for _ in range(2):
         assert "cancelled" in assert_error(await login.ask(), 400, "access_denied")
@@ -243,7 +243,7 @@ async def test_reported_while_the_token_is_made(
 
 
 async def test_an_account_of_no_developer(login: Login, ada: Developer) -> None:
-    """It gets a sentence that says who can invite it, and no token is made for anybody."""
+    """The sentence says who can invite the account's owner, and no token is created."""
     await login.tap(user="1002")
     with capture_logs() as logs:
         assert "taproof developers invite" in assert_error(await login.ask(), 400, "access_denied")
@@ -252,7 +252,7 @@ async def test_an_account_of_no_developer(login: Login, ada: Developer) -> None:
 
 
 async def test_the_answer_comes_with_the_tap(login: Login, ada: Developer) -> None:
-    """A waiting call holds a place, as a verify call does, and gives it back."""
+    """A waiting call holds a place, as a verify call does, and releases it."""
     call = asyncio.create_task(login.ask(wait=WAIT_LIMIT))
     await until(lambda: login.api.signin.waiting.count == 1)
     assert login.metric("taproof_waiting_calls") == 1
@@ -262,7 +262,7 @@ async def test_the_answer_comes_with_the_tap(login: Login, ada: Developer) -> No
 
 
 async def test_too_many_wait(login: Login) -> None:
-    """A call without a place is answered at once, and counted."""
+    """A call without a place is answered immediately, and counted."""
     login.api.signin.waiting.stop()
     assert_error(await login.ask(wait=WAIT_LIMIT), 400, "authorization_pending")
     assert login.metric("taproof_waits_without_place_total") == 1
@@ -271,7 +271,7 @@ async def test_too_many_wait(login: Login) -> None:
 async def test_nothing_is_consumed_for_a_client_that_left(
     login: Login, ada: Developer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A terminal that lost its connection while it waited asks again and gets the token, also if the tap was first."""
+    """A terminal that lost its connection during the wait can ask again and gets the token, even after the tap."""
     await login.tap()
     poll_session = login.api.storage.sessions.poll_session
     looks = 0
@@ -302,7 +302,7 @@ async def test_nothing_is_consumed_for_a_client_that_left(
 
 
 async def test_what_is_no_device_code(login: Login) -> None:
-    """Any other text is not found, and neither the link nor its token is a device code. It is needed, as text."""
+    """Other texts, including the link and its token, are not found. The field is required and must be text."""
     link = login.started["verification_uri_complete"]
     codes = ("x", "\u00e9", "A" * 300, "A" * 10_000, link, link.rpartition("=")[2], login.started["device_code"][:-2])
     for code in codes:
@@ -314,7 +314,7 @@ async def test_what_is_no_device_code(login: Login) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_both_have_the_one_error_shape(login: Login, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong methods, what is no JSON, too much of it, a lost store and a bug are answered as everywhere."""
+    """Wrong methods, invalid or oversized JSON, a lost store and a bug are answered as everywhere else."""
     assert (await login.http.head(path)).status_code == 405
     for method in ("GET", "PUT", "DELETE", "OPTIONS", "BREW"):
         response = await login.http.request(method, path)
@@ -336,14 +336,14 @@ async def test_both_have_the_one_error_shape(login: Login, path: str, monkeypatc
 
 
 async def test_no_page_of_another_site_reads_it(login: Login) -> None:
-    """No answer allows another origin."""
+    """No answer allows another origin to read it."""
     for path in PATHS:
         response = await login.http.post(path, json={}, headers={"Origin": "https://evil.example"})
         assert not [name for name in response.headers if name.startswith("access-control-")]
 
 
 async def test_unknown_fields_are_ignored(login: Login) -> None:
-    """As on the session endpoints, so that newer clients can talk to older servers."""
+    """Unknown fields are ignored, as on the session endpoints, so that newer clients can talk to older servers."""
     assert (await login.post("/api/v1/login", {"scope": "x"})).status_code == 200
     assert_error(await login.ask(scope="x"), 400, "authorization_pending")
 
@@ -356,7 +356,7 @@ def _failing(error: Exception) -> Any:
 
 
 async def test_too_many_sign_ins_of_one_address(login: Login) -> None:
-    """Twenty at once, then one each three seconds: each is a session in the store. Another address begins as before."""
+    """An address may start twenty at once, then one each three seconds. Other addresses are not affected."""
     statuses = [(await login.post("/api/v1/login", {})).status_code for _ in range(21)]
     assert statuses == [200] * 19 + [429] * 2  # One was begun by the fixture.
     refused = await login.post("/api/v1/login", {})
@@ -367,7 +367,7 @@ async def test_too_many_sign_ins_of_one_address(login: Login) -> None:
 
 
 async def test_who_asks_too_often_loses_nothing(login: Login, ada: Developer) -> None:
-    """A terminal that asks every 1.5 seconds is never refused; after a refusal the token is still to be had."""
+    """A terminal that asks every 1.5 seconds is never refused; after a refusal, the token is still available."""
     for _ in range(30):
         assert_error(await login.ask(), 400, "authorization_pending")
         login.api.clock.now += 1_500
@@ -381,7 +381,7 @@ async def test_who_asks_too_often_loses_nothing(login: Login, ada: Developer) ->
 
 
 async def test_codes_that_are_made_up_are_refused_after_a_while(login: Login) -> None:
-    """They count for the address that makes them up; who is known there goes on."""
+    """Made-up codes count against the address that sends them; known logins at that address continue."""
     assert_error(await login.ask(), 400, "authorization_pending")
     for number in range(201):
         last = await login.post("/api/v1/login/token", {"device_code": f"x{number}"})

@@ -39,7 +39,7 @@ def action_of(method: str, path: str) -> ProjectAction:
 
 @dataclass
 class Team:
-    """A project with everything that a route can name, its owner, and one more developer."""
+    """A project with one object for each route parameter, its owner, and one more developer."""
 
     owner_token: str
     token: str
@@ -47,7 +47,7 @@ class Team:
 
 
 class Teams:
-    """Makes teams of developers, who are the same in all of them."""
+    """Makes teams that all have the same developers."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -95,7 +95,7 @@ class Teams:
 
 
 async def test_each_route_needs_its_role(api: Api) -> None:
-    """A member may do what `core.roles` permits, and is told the role that they need. To others, nothing exists."""
+    """A member may do what `core.roles` permits, and a refusal names the required role. Strangers get 404."""
     teams = Teams(api)
     failures: list[Any] = []
     for who in (*ROLES, "former", "stranger"):
@@ -130,7 +130,7 @@ async def test_each_route_needs_its_role(api: Api) -> None:
 
 
 async def test_what_a_role_hides_is_in_no_answer(api: Api) -> None:
-    """Of every route of a project and of the lists: each value reaches exactly the roles that may see it."""
+    """In every answer of a project and of the lists, each value reaches exactly the roles that may see it."""
     teams = Teams(api)
     seen: dict[str, set[str]] = {}
     for who in ROLES:
@@ -176,7 +176,7 @@ async def test_what_a_role_hides_is_in_no_answer(api: Api) -> None:
 
 
 async def test_projects_show_the_callers_role(api: Api) -> None:
-    """Each member sees their own role, also in the answer that makes them a member, and in that of a change."""
+    """Members see their own role everywhere, including the answers that add or change it."""
     teams = Teams(api)
     _, owner_token = await teams.developer("ada")
     project_id = (await api.post("/projects", owner_token, {"name": "Acme"}))["id"]
@@ -193,7 +193,7 @@ async def test_projects_show_the_callers_role(api: Api) -> None:
 
 
 async def test_an_invitation_works_once(api: Api) -> None:
-    """By its link, until it is used, revoked or expired; the link is in no answer after the first."""
+    """A link works until it is used, revoked or expired, and is shown in the first answer only."""
     teams = Teams(api)
     ada, ada_token = await teams.developer("ada")
     grace, grace_token = await teams.developer("grace")
@@ -230,7 +230,7 @@ async def test_an_invitation_works_once(api: Api) -> None:
 
 
 async def test_an_invitation_ends_with_its_token(api: Api) -> None:
-    """A token that was revoked, because it leaked, or has expired leaves no link that lets anyone in."""
+    """When a token is revoked or expires, the invitations that it created stop working."""
     teams = Teams(api)
     ada, ada_token = await teams.developer("ada")
     _, eve_token = await teams.developer("eve")

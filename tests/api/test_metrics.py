@@ -47,7 +47,10 @@ async def post(at: Running, path: str, body: dict[str, Any]) -> tuple[int, dict[
 
 
 async def test_formats(at: Running, subtests: pytest.Subtests) -> None:
-    """A client that names OpenMetrics gets it; any other gets the text format. Nothing of its header comes back."""
+    """A client that asks for OpenMetrics gets it; any other gets the text format.
+
+    The answer repeats nothing of the header.
+    """
     for accept, is_openmetrics in (
         (PROMETHEUS, True),
         (f"text/plain, {OPENMETRICS.upper()} ; q=0.1", True),
@@ -114,7 +117,7 @@ async def test_the_session_endpoints_count(at: Running) -> None:
 
 
 async def test_a_mini_app_counts_as_a_session_and_its_confirmation(at: Running) -> None:
-    """Otherwise the alert about sign-ins that nobody decides would fire where all users come from Mini Apps."""
+    """Otherwise, the alert about undecided sign-ins would fire where all users come from Mini Apps."""
     body = await at.mini_app_body()
     statuses = [(await at.call("POST", "/api/v1/mini-app/public", JSON, body)).status for _ in range(3)]
     assert statuses == [200, 400, 400]

@@ -18,7 +18,7 @@ from taproof.http.sdk_files import SDK_PATH, SdkFiles
 
 @pytest.fixture
 async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the whole API, as it is put together in the application."""
+    """A client of the whole API as the application assembles it."""
     unused: Any = None
     router = Router(
         SessionApi(api.signin, api.signin.waiting, api.use_cases.projects, api.metrics, api.limits),
@@ -31,7 +31,7 @@ async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_everything_else(api: Api, client: httpx.AsyncClient, token: str) -> None:
-    """What operators ask, the script, a preflight; and whatever is refused. `conftest.py` checks documented answers."""
+    """The operators' endpoints, the script, preflights and refusals. `conftest.py` checks the documented answers."""
     mine = {"Authorization": f"Bearer {token}"}
     for status, method, path in (
         (200, "GET", "/api/v1/dev/me"),

@@ -9,7 +9,10 @@ from taproof.core.errors import PlanLimitReached
 
 
 async def test_me_shows_what_is_used(api: Api) -> None:
-    """Projects, and who signed in this month, once a day, also to a project that is gone; null is no limit."""
+    """`me` shows the projects and the distinct users of this month, including those of deleted projects.
+
+    Null means no limit.
+    """
     _, token = await api.sign_up("ada@example.com", "pro")
     first, second = [(await api.post("/projects", token, {"name": "A"}))["id"] for _ in range(2)]
     for project, user in ((first, "1"), (first, "1"), (second, "1"), (second, "2")):
@@ -26,7 +29,7 @@ async def test_me_shows_what_is_used(api: Api) -> None:
 
 
 async def test_one_project_too_many_is_400(api: Api) -> None:
-    """The sentence says how many there may be and what to do; a deleted one makes room."""
+    """The sentence names the limit and what to do; deleting a project makes room."""
     _, token = await api.sign_up("ada@example.com", "pro")
     made = [await api.post("/projects", token, {"name": "A"}) for _ in range(2)]
     response = await api.call("POST", "/projects", token, json={"name": "A"})
@@ -39,7 +42,7 @@ async def test_one_project_too_many_is_400(api: Api) -> None:
 
 
 async def test_a_full_month_starts_no_sign_in_and_breaks_none(api: Api) -> None:
-    """Those under way are confirmed and read; new ones come with the next month, which the sentence names."""
+    """Sessions in progress are confirmed and read; new ones start next month, which the sentence names."""
     api.clock.now = 1_795_910_400_000 - MINUTE  # 2026-11-28T23:59Z.
     _, token = await api.sign_up("ada@example.com", "pro")
     project = (await api.post("/projects", token, {"name": "A"}))["id"]

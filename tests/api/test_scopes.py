@@ -22,7 +22,7 @@ NEEDS = {
 
 
 async def test_each_route_needs_its_scope(api: Api) -> None:
-    """Without it the answer is 403 with the scope's name (RFC 6750, section 3.1), and nothing changes; with it, not."""
+    """Without the scope, the answer is 403 with the scope's name (RFC 6750, section 3.1), and nothing changes."""
     ada, token = await api.sign_up("ada@example.com", "pro")
     project = await api.post("/projects", token, {"name": "Acme", "webhook_url": "https://example.com/"})
     delivery = await api.post(f"/projects/{project['id']}/webhook-test", token, None)
@@ -86,7 +86,7 @@ def _without_use(state: Any) -> str:
 
 
 async def test_a_token_creates_no_more_than_itself(api: Api, token: str) -> None:
-    """The answers tell the new token's scopes and what created it; more than the parent has is 400."""
+    """The answers show the new token's scopes and its creator; a scope that the parent lacks is 400."""
     expires_at = "2027-01-31T00:00:00.000Z"
     body = {"name": "parent", "scopes": ["tokens", "read"], "expires_at": expires_at}
     parent = await api.post("/tokens", token, body)
@@ -106,7 +106,7 @@ async def test_a_token_creates_no_more_than_itself(api: Api, token: str) -> None
 
 
 async def test_revoking_takes_the_children_along(api: Api, token: str) -> None:
-    """Unless they are kept; a token can always revoke itself."""
+    """Tokens that a revoked token created are revoked too, unless they are kept; a token can always revoke itself."""
     parent = await api.post("/tokens", token, {"name": "parent"})
     child = await api.post("/tokens", parent["access_token"], {"name": "child"})
     kept = await api.post("/tokens", child["access_token"], {"name": "kept", "scopes": ["read"]})

@@ -13,7 +13,7 @@ from taproof.http.limits.rates import PAGES
 PAGE: Final = Path(__file__).parents[2] / "maintainers/unauthenticated-routes.md"
 SIGN_IN: Final = "/console/sign-in"
 CHEAP: Final = 1_200
-"""Functions that one call may make run: less than a millisecond. Drawing a QR code takes 8,000, or 60,000."""
+"""The functions that a cheap call may run take less than a millisecond. Drawing a QR code runs 8,000 or 60,000."""
 COSTLY: Final = {
     f"POST {SIGN_IN}": 12_000,
     "GET /metrics": 8_000,
@@ -35,7 +35,7 @@ def described() -> set[str]:
 
 
 async def test_every_route_is_described(at: Running) -> None:
-    """A route that is new, and asks for no credential, has to be written down with its cost and its limit."""
+    """A new route without a credential must be listed with its cost and its limit."""
     known, missing = described(), []
     for method, route in routes_of(at.app):
         call = call_of(method, route)
@@ -55,7 +55,10 @@ async def test_every_route_is_described(at: Running) -> None:
 
 
 async def test_what_each_route_costs(at: Running) -> None:
-    """No stranger's call makes the event loop work for long: counted in functions that run, on any machine alike."""
+    """No stranger's call occupies the event loop for long.
+
+    The measure is function calls, so it is the same on any machine.
+    """
     calls = [*(call_of(*each) for each in routes_of(at.app)), *await special_calls(at)]
     too_much = {}
     for call in calls:
@@ -68,7 +71,10 @@ async def test_what_each_route_costs(at: Running) -> None:
 
 @pytest.mark.parametrize("path", ["/metrics", SIGN_IN, "/console/nowhere", "/console/static/nowhere"])
 async def test_pages_of_one_address_are_limited(tmp_path: Path, path: str) -> None:
-    """After 600 at once there is one each 0.1 s; a refusal costs next to nothing; others notice nothing."""
+    """After 600 at once, an address may load one page each 0.1 s.
+
+    A refusal is cheap, and other addresses are not affected.
+    """
     async with running(tmp_path) as at:
         now = at.services.limits.clock()
         at.services.limits.clock = lambda: now

@@ -1,6 +1,6 @@
-"""`wait` of the verify endpoints: the same answers as without it, only later, and never with a dead credential.
+"""`wait` of the verify endpoints: the same answers as without it, only later, and never with an ended credential.
 
-`hints` and `seen_hint` too: only a client that asks for hints sees anything new.
+Also `hints` and `seen_hint`: only clients that ask for hints get them.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Verifier:
         return response
 
     async def wait(self, seconds: float = WAIT_LIMIT) -> asyncio.Task[httpx.Response]:
-        """Verify with `wait`, and go on once the call waits."""
+        """Call verify with `wait`, and continue once the call waits."""
         before = self.waiting.count
         call = asyncio.create_task(self.verify(wait=seconds))
         self.calls.append(call)
@@ -78,7 +78,7 @@ class Verifier:
 
 @pytest.fixture(params=["verify/public", "verify"])
 async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Verifier]:
-    """The public and the server-side endpoint in turn, with a pending session."""
+    """Yield the public and the server-side endpoint in turn, with a pending session."""
     _, token = await api.sign_up("ada@example.com", "pro")
     project = await api.post("/projects", token, {"name": "Shop"})
     session = await api.signin.create_session(project["id"], public=False)
@@ -119,14 +119,14 @@ async def test_waiting_is_no_latency(verifier: Verifier, monkeypatch: pytest.Mon
 
 
 async def test_the_time_is_over(verifier: Verifier) -> None:
-    """When nobody taps in time, the answer is the usual one for a pending session."""
+    """If nobody taps in time, the answer is the usual one for a pending session."""
     answer = await verifier.verify(wait=0.02)
     assert answer.json() == {"status": "pending"}
     assert answer.headers.items() == (await verifier.verify()).headers.items()
 
 
 async def test_a_session_expires_meanwhile(verifier: Verifier) -> None:
-    """A session that expires while it is waited for is answered as expired, then and there."""
+    """If a session expires during the wait, the call is answered with `expired` immediately."""
     verifier.api.clock.now += SESSION_LIFETIME - 30
     call = await verifier.wait()
     verifier.api.clock.now += 30
@@ -135,13 +135,13 @@ async def test_a_session_expires_meanwhile(verifier: Verifier) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 0.0, 1, 30, 0.5, 30.0])
 async def test_what_is_accepted(verifier: Verifier, seconds: float) -> None:
-    """A number from 0 to 30, fractions included; a decided session is answered at once whatever was asked."""
+    """A number from 0 to 30, including fractions, is accepted; a decided session is answered immediately."""
     await verifier.tap("Cancel")
     assert (await verifier.verify(wait=seconds)).json() == {"status": "cancelled"}
 
 
 async def test_zero_is_no_wait(verifier: Verifier) -> None:
-    """`wait` of 0 is the same as none: one look, and no place taken."""
+    """`wait` of 0 is the same as no `wait`: one read, and no place taken."""
     verifier.waiting.stop()
     assert (await verifier.verify(wait=0)).json() == {"status": "pending"}
     assert verifier.metric("taproof_waits_without_place_total") == 0
@@ -159,7 +159,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("field", "sent"), [(field, sent) for field, values in REFUSED.items() for sent in values])
 async def test_what_is_refused(verifier: Verifier, field: str, sent: str) -> None:
-    """Any other value is refused with a sentence that names the field, and nothing is read. NaN is no JSON at all."""
+    """Any other value is refused with a sentence that names the field, and nothing is read. NaN is not valid JSON."""
     await verifier.tap("Confirm")
     body = json.dumps({"project_id": verifier.project["id"], "session_token": verifier.session_token})
     response = await verifier.http.post(
@@ -174,7 +174,7 @@ async def test_what_is_refused(verifier: Verifier, field: str, sent: str) -> Non
 
 
 async def test_one_of_many_waiting_readers_gets_the_proof(verifier: Verifier) -> None:
-    """Of many calls that wait for one session, one gets identity and proof; all others get used."""
+    """Of many calls that wait for one session, one gets identity and proof, and all others get `used`."""
     calls = [await verifier.wait() for _ in range(5)]
     await verifier.tap("Confirm")
     statuses = [(await call).json()["status"] for call in calls]
@@ -182,7 +182,7 @@ async def test_one_of_many_waiting_readers_gets_the_proof(verifier: Verifier) ->
 
 
 async def test_a_call_without_a_place_is_answered(verifier: Verifier) -> None:
-    """Over the bound a call is answered at once, not refused; those that wait are not disturbed."""
+    """Over the limit, a call is answered immediately instead of refused; waiting calls are not affected."""
     calls = [await verifier.wait() for _ in range(wait.SESSION_LIMIT)]
     answer = await verifier.verify(wait=WAIT_LIMIT)
     assert (answer.status_code, answer.json()) == (200, {"status": "pending"})
@@ -194,7 +194,7 @@ async def test_a_call_without_a_place_is_answered(verifier: Verifier) -> None:
 
 
 async def test_waits_are_counted_as_polls(verifier: Verifier) -> None:
-    """A waiting call is one poll, counted by the status that it answered."""
+    """A waiting call counts as one poll with the status of its answer."""
     call = await verifier.wait()
     await verifier.tap("Cancel")
     await call
@@ -215,7 +215,7 @@ async def test_waits_are_counted_as_polls(verifier: Verifier) -> None:
 async def test_a_right_that_ends_during_the_wait(
     verifier: Verifier, endpoint: str, call_to_end: tuple[str, str, Any], code: str
 ) -> None:
-    """A replaced key is dead at once, as is public access, also for a call that began with it; nothing is consumed."""
+    """A replaced key or disabled public access also affects calls that are already waiting. Nothing is consumed."""
     call = await verifier.wait()
     method, act, body = call_to_end
     await verifier.manage(method, act, json=body)
@@ -238,13 +238,13 @@ async def test_a_project_deleted_during_the_wait(verifier: Verifier) -> None:
 
 
 async def test_what_is_refused_is_refused_at_once(verifier: Verifier) -> None:
-    """A session that the project does not have is not waited for."""
+    """A call for a session that the project does not have is answered immediately."""
     verifier.session_token = verifier.session_token[:-3] + "AAA"
     assert_error(await verifier.verify(wait=WAIT_LIMIT), 404, "session_not_found")
 
 
 async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> None:
-    """An answer that nobody reads must not use the session up: the next call gets the proof."""
+    """An answer that nobody reads does not consume the session: the next call gets the proof."""
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     sent: list[Any] = []
 
@@ -283,7 +283,10 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
 
 
 async def test_hints_by_poll(verifier: Verifier) -> None:
-    """The hint follows the user; without `hints`, and once decided, the answer is the status alone, byte for byte."""
+    """The hint follows the user's steps.
+
+    Without `hints`, and after the decision, the answer is exactly the status alone.
+    """
     silent = b'{"status": "pending"}'
     for hint in ("waiting", "opened"):
         assert (await verifier.verify(hints=True)).content == json.dumps({"status": "pending", "hint": hint}).encode()
@@ -296,7 +299,7 @@ async def test_hints_by_poll(verifier: Verifier) -> None:
 
 
 async def test_hints_of_a_match_code_and_a_phone_number(verifier: Verifier) -> None:
-    """`choosing` while the user is offered codes, `phone_asked` once they chose and are asked for their number."""
+    """`choosing` while the user chooses a code, then `phone_asked` while the user is asked for the number."""
     await verifier.manage("PATCH", json={"match_code": "on", "collect_phone": True})
     created = await verifier.api.signin.create_session(verifier.project["id"], public=False)
     verifier.session_token = created.session_token
@@ -309,7 +312,7 @@ async def test_hints_of_a_match_code_and_a_phone_number(verifier: Verifier) -> N
 
 
 async def hinted_wait(verifier: Verifier, seen_hint: str, **more: Any) -> asyncio.Task[Any]:
-    """Verify with `wait` and `seen_hint`, and go on once the call waits."""
+    """Call verify with `wait` and `seen_hint`, and continue once the call waits."""
     before = verifier.waiting.count
     body = {"hints": True, "wait": WAIT_LIMIT, "seen_hint": seen_hint, **more}
     call = asyncio.create_task(verifier.verify(**body))
@@ -318,7 +321,7 @@ async def hinted_wait(verifier: Verifier, seen_hint: str, **more: Any) -> asynci
 
 
 async def test_a_wait_ends_with_another_hint(verifier: Verifier) -> None:
-    """A call that knows the hint waits for the next one, or for the decision; others wait for the decision alone."""
+    """A call with `seen_hint` waits for the next hint or the decision; other calls wait only for the decision."""
     silent = await verifier.wait()
     ignoring = await hinted_wait(verifier, "waiting", hints=False)
     without = await verifier.verify(hints=True, wait=WAIT_LIMIT, seen_hint="other")

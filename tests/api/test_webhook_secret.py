@@ -12,7 +12,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 async def test_a_rotation_from_beginning_to_promotion(api: Api) -> None:
-    """rotate, read and promote answer the same three fields; the secret key stays as it was."""
+    """rotate, read and promote answer with the same three fields; the secret key does not change."""
     token, path, project = await own_project(api)
     old = project["webhook_secret"]
     begun = await api.post(f"{path}/webhook-secret/rotate", token, {"overlap_hours": 48})
@@ -46,7 +46,7 @@ async def test_a_rotation_from_beginning_to_promotion(api: Api) -> None:
 async def test_rotate_takes_24_hours_unless_told_otherwise(
     api: Api, content: bytes | None, headers: dict[str, str]
 ) -> None:
-    """The body may be left out, whatever a client then says about its type."""
+    """The body is optional, whatever Content-Type the client sends."""
     token, path, _ = await own_project(api)
     response = await api.call("POST", f"{path}/webhook-secret/rotate", token, content=content, headers=headers)
     assert response.status_code == 200, response.text
@@ -54,7 +54,7 @@ async def test_rotate_takes_24_hours_unless_told_otherwise(
 
 
 async def test_rotate_takes_an_empty_body_in_chunks(api: Api) -> None:
-    """No Content-Length need say that nothing comes."""
+    """An empty body in chunks, without Content-Length, is accepted."""
 
     async def nothing() -> Any:
         for _ in range(3):
@@ -87,7 +87,7 @@ async def test_rotate_takes_an_empty_body_in_chunks(api: Api) -> None:
 async def test_a_bad_rotation_is_400_and_begins_nothing(
     api: Api, content: bytes, headers: dict[str, str], sentence: str
 ) -> None:
-    """A body that is there is held to all rules of a body."""
+    """A body that is present must follow all rules of bodies."""
     token, path, _ = await own_project(api)
     response = await api.call("POST", f"{path}/webhook-secret/rotate", token, content=content, headers=headers)
     assert sentence in assert_error(response, 400, "invalid_request")

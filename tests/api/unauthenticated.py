@@ -1,4 +1,4 @@
-"""The service as it runs, called without any credential: what each route costs.
+"""The running service, called without credentials: the cost of each route.
 
 `python -m tests.api.unauthenticated` prints the table of maintainers/unauthenticated-routes.md.
 """
@@ -56,7 +56,7 @@ class WebhookResponse:
 
 @dataclass
 class Running:
-    """The whole application in this process; each call may come from an address of its own."""
+    """The whole application in this process; each call can come from a new address."""
 
     app: ASGIApp
     services: Services
@@ -77,7 +77,7 @@ class Running:
         body: bytes = b"",
         address: str | None = None,
     ) -> WebhookResponse:
-        """Make one call as a client that was never here."""
+        """Make one call from an address that has made none before."""
         path, _, query = path.partition("?")
         sent = {"host": "taproof.example", "content-length": str(len(body)), **(headers or {})}
         scope = {
@@ -138,7 +138,7 @@ class Running:
 
 @asynccontextmanager
 async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Running]:
-    """Put the service together as `taproof serve` does, without listening."""
+    """Assemble the service as `taproof serve` does, without listening."""
     given: dict[str, object] = {"database_url": f"sqlite:///{folder / 'taproof.db'}"}
     if sandbox:
         given |= {"sandbox": True}
@@ -174,7 +174,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
 
 
 def routes_of(app: ASGIApp) -> Iterator[tuple[str, str]]:
-    """Return method and path of every route; of what takes any method, GET and POST."""
+    """Return method and path of every route; routes for any method count as GET and POST."""
     assert isinstance(app, Router)
     below = {stem.decode() for stem, _ in app.below}
     for path in map(bytes.decode, app.exact):
@@ -197,7 +197,7 @@ def routes_of(app: ASGIApp) -> Iterator[tuple[str, str]]:
 
 @dataclass
 class Call:
-    """One kind of call; `route` is how the table names it."""
+    """One kind of call; `route` is its name in the table."""
 
     route: str
     method: str

@@ -1,4 +1,4 @@
-"""Each test runs in a directory and an environment of its own."""
+"""Each test runs in its own directory and environment."""
 
 import asyncio
 import functools
@@ -41,7 +41,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run() -> Run:
-    """Run a command as its shell would. With --json, a successful one prints what its schema says."""
+    """Run a command as a shell would. With --json, check a successful output against its schema."""
 
     def run(*arguments: str, **environment: str) -> Result:
         result = CliRunner().invoke(commands, list(arguments), env=environment or None, prog_name="taproof")
@@ -72,7 +72,7 @@ def project(run_json: RunJson) -> Any:
 
 
 class BotApi:
-    """A Bot API server over real HTTP with just what the doctor asks for."""
+    """A Bot API server over real HTTP with only the methods that the doctor calls."""
 
     def __init__(self) -> None:
         self.url = ""

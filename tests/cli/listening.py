@@ -1,4 +1,4 @@
-"""`taproof webhooks listen` as a process, and what a service would post to it."""
+"""`taproof webhooks listen` as a process, and the events that a service would post to it."""
 
 import contextlib
 import http.client
@@ -45,7 +45,7 @@ def event(event_id: str = "evt_1", **fields: Any) -> bytes:
 
 
 def signed(body: bytes, *secrets: str, event_id: str = "evt_1", seconds: int = 0) -> dict[str, str]:
-    """Return the headers of a request that was signed `seconds` from now."""
+    """A running command."""
     return signature_headers(event_id, body, secrets or [SECRET], milliseconds() + seconds * 1000)
 
 
@@ -74,13 +74,13 @@ class Listener:
             return answer.status, json.loads(text) if text else None
 
     def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
-        """Post; return the status and the reason that was given."""
+        """POST, and return the status and the reason phrase."""
         status, answer = self.request(body, headers)
         assert answer is None or answer.keys() == {"error"}
         return status, answer and answer["error"]
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> list[str]:
-        """End it as an operator does, which must succeed; return the lines that it printed."""
+        """Stop it as an operator does, assert success, and return the printed lines."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=60)
         self.out, self.err = out.decode(), self.first_line + err.decode()
@@ -89,7 +89,7 @@ class Listener:
         return self.out.splitlines()
 
     def stop_json(self) -> list[Any]:
-        """The same with --json: return what the lines say."""
+        """Stop it as `stop` does, with --json, and return the parsed lines."""
         lines = [json.loads(line) for line in self.stop()]
         for line in lines:
             validate(line, "webhooks", "listen")

@@ -27,6 +27,6 @@ _VALIDATORS = {
 
 
 def validate(output: Any, *words: str) -> None:
-    """Check the output of a command with --json. `words` are its first ones, of which the second can be an argument."""
+    """Check the output of a command with --json. `words` are its first words; the second may be an argument."""
     names = ["-".join(words), words[0]]
     _VALIDATORS[next(each for each in names if each in _VALIDATORS)].validate(output)

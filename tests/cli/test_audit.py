@@ -1,10 +1,13 @@
-"""`taproof audit`: what an audit log says, on a real SQLite file."""
+"""`taproof audit`: the content of an audit log, on a real SQLite file."""
 
 from tests.cli.conftest import Run, RunJson
 
 
 def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> None:
-    """Newest first, as the command line's doing, with the fields of `GET /api/v1/dev/audit`; reading adds nothing."""
+    """Entries are newest first, made by the command line, with the fields of `GET /api/v1/dev/audit`.
+
+    Reading adds none.
+    """
     ada = run_json("developers", "add", "ada@example.com")
     project = run_json("projects", "create", "Shop", "--webhook-url", "https://a.example/canary")
     created = run_json("tokens", "create", "--name", "CI")
@@ -32,7 +35,7 @@ def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> No
 
 
 def test_an_entry_is_one_line_for_people_and_pipes(run: Run, run_json: RunJson) -> None:
-    """Under the names of the columns; a name cannot turn the line around."""
+    """An entry is one line below the column names; a name with direction marks cannot reverse the line."""
     run_json("developers", "add", "ada@example.com")
     run_json("tokens", "create", "--name", "Zoë \u202eCI")
     columns, *rows = (line.split("\t") for line in run("audit", "--limit", "1").stdout.splitlines())

@@ -42,7 +42,7 @@ def own_files(directory: Path = Path()) -> set[str]:
 
 
 def test_a_backup_is_restored(run: Run, run_json: RunJson, database: Path) -> None:
-    """The copy is complete and private, says where the key is, and brings back the database of its moment."""
+    """The copy is complete and private, names the key's place, and restores the database as of the backup."""
     answer = run_json("backup", "copy.db")
     assert answer["rows"]["projects"] == 1
     assert answer["size"] == Path("copy.db").stat().st_size
@@ -66,7 +66,7 @@ def test_a_backup_is_restored(run: Run, run_json: RunJson, database: Path) -> No
 
 
 def test_a_backup_is_one_moment_of_a_database_in_use(run_json: RunJson, database: Path) -> None:
-    """Each write adds two rows in one transaction, while backups are made: no copy has one without the other."""
+    """Each write adds two rows in one transaction during the backups, and no copy has one row without the other."""
     fill(database, 8)
     stopping = threading.Event()
 
@@ -118,7 +118,7 @@ def test_a_killed_backup_leaves_nothing_under_the_name(run_json: RunJson, databa
 
 
 def test_a_killed_restore_leaves_the_old_database(run: Run, run_json: RunJson, database: Path) -> None:
-    """The journal that is left undoes the unfinished restore when the file is opened next."""
+    """The remaining journal undoes the unfinished restore when the file is opened next."""
     run_json("backup", "copy.db")
     run_json("developers", "add", "late@example.com")
     fill(Path("copy.db"), 64)
@@ -135,7 +135,7 @@ def test_a_killed_restore_leaves_the_old_database(run: Run, run_json: RunJson, d
 
 
 def test_unusable_files_change_nothing(run: Run, run_json: RunJson, database: Path) -> None:
-    """Damaged, foreign, newer and missing files, a wrong and a missing key, and the database itself are refused.
+    """Damaged, foreign, newer and missing files, wrong and missing keys, and the database itself are refused.
 
     A further index, which an operator may add, is accepted.
     """
@@ -194,7 +194,7 @@ def test_unusable_files_change_nothing(run: Run, run_json: RunJson, database: Pa
 
 
 def test_nothing_is_overwritten(run: Run, run_json: RunJson, database: Path) -> None:
-    """An existing file needs --force, the database's own files are refused even then, and old logs are not applied."""
+    """An existing file needs --force, the database's own files are always refused, and old logs are not applied."""
     run_json("backup", "copy.db")
     before = database.read_bytes(), Path("taproof.db.key").read_bytes()
     assert "already exists" in run("backup", "copy.db").stderr
@@ -212,7 +212,7 @@ def test_nothing_is_overwritten(run: Run, run_json: RunJson, database: Path) -> 
 
 
 def test_a_damaged_database_is_moved_first(run: Run, run_json: RunJson, database: Path) -> None:
-    """SQLite cannot replace the content of a file that is no database."""
+    """SQLite cannot replace the content of a file that is not a database."""
     run_json("backup", "copy.db")
     database.write_bytes(b"no database" * 1_000)
     result = run("restore", "copy.db", "--force")

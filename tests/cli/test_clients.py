@@ -65,7 +65,7 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
 
 
 def test_what_people_read(run: Run, run_json: RunJson, project_id: str) -> None:
-    """Sentences say what was done; a secret is on its own line, and in no later output."""
+    """Sentences describe what was done; a secret is on its own line and in no later output."""
     created = run("clients", "create", project_id, "Grafana", "--redirect-uri", URI).stdout
     (secret,) = [line.strip() for line in created.splitlines() if line.strip().startswith("ocs_")]
     client_id = run_json("clients", "list", project_id)["clients"][0]["client_id"]

@@ -1,4 +1,4 @@
-"""What each command does, prints and ends with, on a real SQLite file."""
+"""The effect, output and exit code of each command, on a real SQLite file."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_a_new_developer_gets_one_access_token_once(run: Run, run_json: RunJson)
 
 
 def test_the_first_developer_is_the_owner(run: Run, run_json: RunJson) -> None:
-    """Somebody has to be able to invite the others; whoever is added later is none."""
+    """The owner can invite other developers; a developer who is added later is not an owner."""
     for name in ("ada", "bob"):
         run_json("developers", "add", f"{name}@example.com")
     owners = {each["email"]: each["is_owner"] for each in run_json("developers", "list")["developers"]}
@@ -42,7 +42,7 @@ def test_the_first_developer_is_the_owner(run: Run, run_json: RunJson) -> None:
 
 
 def test_tokens_are_made_listed_and_revoked(run: Run, run_json: RunJson) -> None:
-    """A developer who lost a token gets another, with a name and an end; each can be revoked by its developer only."""
+    """A developer who lost a token gets another, with a name and an expiry; only its developer can revoke a token."""
     run_json("developers", "add", "ada@example.com")
     run_json("developers", "add", "bob@example.com")
     ada = ("--developer", "ADA@example.com")
@@ -59,7 +59,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, run_json: RunJson) -> None
 
 @pytest.mark.usefixtures("project")
 def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Run, run_json: RunJson) -> None:
-    """The first project makes the key file, mode 0600; another key is refused with a sentence that says so."""
+    """The first project creates the key file with mode 0600; another key is refused with a sentence that says so."""
     key = tmp_path / "taproof.db.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "taproof.db").stat().st_mode & 0o777 == 0o600
@@ -87,7 +87,7 @@ def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Ru
     ],
 )
 def test_a_mistake_gets_one_sentence_on_stderr(run: Run, run_json: RunJson, command: str, says: str) -> None:
-    """What cannot be done ends with 1, one sentence and nothing on stdout, so that a script notices."""
+    """A failed command exits with 1, prints one sentence to stderr and nothing to stdout, so that scripts notice."""
     run_json("developers", "add", "ada@example.com")
     result = run(*command.split(), "--json")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -96,7 +96,7 @@ def test_a_mistake_gets_one_sentence_on_stderr(run: Run, run_json: RunJson, comm
 
 
 def test_no_empty_database_is_made_by_accident(tmp_path: Path, run: Run, subtests: pytest.Subtests) -> None:
-    """In the wrong directory a command says so instead of making a new database and finding it empty."""
+    """In the wrong directory, a command reports the missing database instead of creating an empty one."""
     for command in (
         "developers list",
         "developers invite ada@example.com",
@@ -118,7 +118,7 @@ def test_no_empty_database_is_made_by_accident(tmp_path: Path, run: Run, subtest
 
 
 def test_migrate_says_from_where_to_where(tmp_path: Path, run: Run, run_json: RunJson) -> None:
-    """`migrate` makes the database, and does nothing the second time."""
+    """`migrate` creates the database, and does nothing the second time."""
     first = run_json("migrate", "--database", "sqlite:///other.db")
     assert first["database"] == str(tmp_path / "other.db")
     assert first["from_version"] == 0
@@ -129,7 +129,7 @@ def test_migrate_says_from_where_to_where(tmp_path: Path, run: Run, run_json: Ru
 
 
 def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_json: RunJson) -> None:
-    """--sandbox reads the sandbox's database, also for these commands, and takes loopback webhooks there only."""
+    """With --sandbox, these commands use the sandbox's database; loopback webhooks are accepted only there."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
     assert (tmp_path / "taproof-sandbox.db").exists()
     assert not (tmp_path / "taproof.db").exists()
@@ -142,7 +142,7 @@ def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_jso
 
 @pytest.mark.parametrize("place", ["directory", "not a database", "no directory"])
 def test_an_unusable_database_gets_a_sentence(tmp_path: Path, run: Run, place: str) -> None:
-    """A file that cannot be opened ends with 1 and says what is wrong with it."""
+    """A file that cannot be opened ends the command with 1 and the reason."""
     path = tmp_path / "x.db"
     if place == "directory":
         path.mkdir()
@@ -157,7 +157,7 @@ def test_an_unusable_database_gets_a_sentence(tmp_path: Path, run: Run, place: s
 
 
 def test_serve_without_a_messenger_is_refused(run: Run) -> None:
-    """`serve` needs a bot token or the sandbox, and says so about both before it opens anything."""
+    """Without a bot token or the sandbox, `serve` fails before it opens anything, and names both."""
     result = run("serve")
     assert result.exit_code == 2
     assert "TAPROOF_BOT_TOKEN" in result.stderr
@@ -166,7 +166,7 @@ def test_serve_without_a_messenger_is_refused(run: Run) -> None:
 
 
 def test_bad_settings_end_with_2_and_a_sentence_each(run: Run) -> None:
-    """Every command that reads settings refuses bad ones alike, and without the value."""
+    """Every command that reads settings refuses invalid ones in the same way, without printing the value."""
     for command in (["serve"], ["migrate"], ["developers", "list"]):
         environment = {"TAPROOF_PORT": "canary", "TAPROOF_MASTER_KEY": "canary", "TAPROOF_LOG_LEVEL": "canary"}
         result = run(*command, **environment)
@@ -176,7 +176,7 @@ def test_bad_settings_end_with_2_and_a_sentence_each(run: Run) -> None:
 
 
 def test_a_bug_shows_no_traceback_and_with_debug_a_redacted_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unforeseen error is named by its type; with TAPROOF_LOG_LEVEL=debug also by its place, without secrets."""
+    """An unexpected error is printed by type; with TAPROOF_LOG_LEVEL=debug, also with its location, without secrets."""
     token = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 
     async def fail(_database_url: str) -> None:
@@ -207,7 +207,7 @@ def test_a_bug_shows_no_traceback_and_with_debug_a_redacted_one(run: Run, monkey
     ],
 )
 def test_a_wrong_call_is_refused_in_plain_words(run: Run, command: str, sentence: str) -> None:
-    """What the parser refuses reads like any other bad setting.
+    """Errors of the parser read like those of other invalid settings.
 
     If an argument is missing, the error shows all in order, because the given value may be meant for another one.
     """
@@ -217,13 +217,13 @@ def test_a_wrong_call_is_refused_in_plain_words(run: Run, command: str, sentence
 
 
 def test_the_usual_short_ways_in(run: Run) -> None:
-    """--version and -h do what they do everywhere."""
+    """--version and -h have their usual meaning."""
     assert run("--version").stdout == run("version").stdout
     assert run("serve", "-h").stdout == run("serve", "--help").stdout
 
 
 def test_https_that_nobody_speaks_is_warned_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`serve` says at its start that an https address needs a certificate here or a trusted proxy in front."""
+    """At its start, `serve` warns that an https address needs a certificate or a trusted proxy."""
 
     async def stop(_settings: object) -> None:
         pass
@@ -252,7 +252,7 @@ def _start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def test_the_process_runs_and_answers() -> None:
-    """`python -m taproof` is the same program: answers on stdout, errors on stderr, exit codes as documented."""
+    """`python -m taproof` is the same program: results on stdout, errors on stderr, the documented exit codes."""
     version = _start("version", "--json")
     assert version.returncode == 0
     assert json.loads(version.stdout).keys() == {"taproof", "python", "sqlite"}
@@ -265,7 +265,7 @@ def test_the_process_runs_and_answers() -> None:
 
 
 def test_a_narrow_character_set_costs_no_secret() -> None:
-    """A terminal that cannot show a name still gets the token, which comes only once."""
+    """A terminal that cannot show a name still shows the token, which is printed only once."""
     environment = {"PYTHONIOENCODING": "ascii", "TAPROOF_DATABASE_URL": "sqlite:///here.db"}
     assert _start("developers", "add", "ada@example.com", **environment).returncode == 0
     created = _start("projects", "create", "Лавка", **environment)
@@ -274,7 +274,10 @@ def test_a_narrow_character_set_costs_no_secret() -> None:
 
 
 def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
-    """In a pipe a row is one line with tabs; a terminal gets a table that fits, ids whole; [brackets] stay text."""
+    """In a pipe, a row is one line with tabs.
+
+    A terminal gets a table that fits, with whole ids. [Brackets] stay text.
+    """
     environment = {"TAPROOF_DATABASE_URL": "sqlite:///here.db", "COLUMNS": "80", "TERM": "xterm"}
     project = "[red]Shop[/red] " + "x" * 80
     for command in (
@@ -305,21 +308,21 @@ def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
 
 
 def test_help_and_version_do_not_load_the_service() -> None:
-    """Whoever only asks for help does not wait for the server, the bot and the store to be imported."""
+    """Help and version are printed without importing the server, the bot and the store."""
     heavy = "{'aiohttp', 'apsw', 'fastapi', 'granian', 'pydantic_settings', 'rich.table'}"
     program = f"import sys, taproof.__main__; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_administration_does_not_load_the_bot() -> None:
-    """A command that needs the store only does not wait for the bot and the server, which take seconds."""
+    """Commands that need only the store do not import the bot and the server, which takes seconds."""
     heavy = "{'taproof.messengers.telegram', 'fastapi', 'granian'}"
     program = f"import sys, taproof.runtime.store, taproof.service.json_fields; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_the_command_without_the_service_says_what_to_install() -> None:
-    """`pip install taproof` is the SDK and brings the command along: it ends with a sentence, not a traceback."""
+    """After `pip install taproof`, which installs only the SDK, the command ends with a sentence."""
     program = "import sys; sys.modules['typer'] = None; import taproof.__main__"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1

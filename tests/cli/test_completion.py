@@ -18,7 +18,7 @@ from taproof.cli.main import commands
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `taproof` on the PATH that runs this source."""
+    """A `taproof` on the PATH that runs these sources."""
     directory = tmp_path / "bin"
     directory.mkdir()
     program = directory / "taproof"
@@ -37,7 +37,7 @@ def output(*command: str, **environment: str) -> list[str]:
 
 @pytest.mark.usefixtures("program")
 def test_bash_completes(run: Run) -> None:
-    """The script, loaded as the help says, completes a command, a command of a group, and an option."""
+    """The script, loaded as the help describes, completes a command, a subcommand and an option."""
     cases = {"taproof ver": "version", "taproof projects cr": "create", "taproof status --da": "--database"}
     assert 'eval "$(taproof completion bash)"' in run("completion", "--help").stdout
     for line, expected in cases.items():
@@ -51,7 +51,7 @@ def test_bash_completes(run: Run) -> None:
 
 @pytest.mark.usefixtures("program")
 def test_the_other_shells_get_what_their_scripts_ask_for(run: Run) -> None:
-    """The script sets the variable that the program answers, and a shell that is installed accepts the script."""
+    """The script sets the variable that the program expects, and each installed shell accepts it."""
     asked = {
         "zsh": {"_TAPROOF_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "taproof mig"},
         "fish": {
@@ -71,14 +71,14 @@ def test_the_other_shells_get_what_their_scripts_ask_for(run: Run) -> None:
 
 
 def test_other_shells_are_refused(run: Run) -> None:
-    """The exit code is that of a wrong call, and the shells are named."""
+    """Other shells end the command with the exit code of a usage error, and the supported shells are named."""
     result = run("completion", "tcsh")
     assert result.exit_code == 2
     assert "bash" in result.stderr
 
 
 def test_help_fits_a_screen_and_cuts_no_name(run: Run, subtests: pytest.Subtests) -> None:
-    """In a terminal of 80 columns. `--help-all` shows each option, and names of variables can be copied."""
+    """In 80 columns, help is not cut off. `--help-all` shows every option, and variable names can be copied."""
     terminal = {"COLUMNS": "80", "TERM": "xterm"}
 
     def walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:

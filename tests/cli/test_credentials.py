@@ -12,7 +12,7 @@ from taproof.cli.credentials import Credential, Credentials, CredentialsUnusable
 
 
 def test_several_services(run: Run, tmp_path: Path) -> None:
-    """With several the command asks which; each address has one spelling."""
+    """With several services, the command asks which; each address has one spelling."""
     credentials = Credentials(tmp_path / "taproof" / "credentials.json")
     credentials.replace("https://a.example", Credential("tap_a", "tok_a", "ada@example.com"))
     assert run("token", XDG_CONFIG_HOME=str(tmp_path)).stdout == "tap_a\n"
@@ -32,7 +32,7 @@ def test_several_services(run: Run, tmp_path: Path) -> None:
 
 
 def test_nobody_is_signed_in_yet(run: Run, tmp_path: Path) -> None:
-    """A sentence says how; nothing is made."""
+    """A sentence says how to sign in; no file is created."""
     for name in ("token", "logout"):
         result = run(name, HOME=str(tmp_path), XDG_CONFIG_HOME="not/absolute")
         assert (result.exit_code, result.stdout) == (1, "")
@@ -74,7 +74,7 @@ def test_without_a_database_the_error_names_the_services(run: Run, tmp_path: Pat
     "content", ["", "{", "[]", "5", '{"services": 5}', '{"services": {"https://a.example": {"x": 1}}}', "\udcff"]
 )
 def test_a_damaged_file_gets_a_sentence(run: Run, tmp_path: Path, content: str) -> None:
-    """It is not overwritten: there may be tokens in it that somebody can still read."""
+    """A damaged file is not overwritten, because the user may still recover tokens from it."""
     file = tmp_path / "taproof" / "credentials.json"
     file.parent.mkdir()
     file.write_bytes(content.encode(errors="surrogateescape"))
@@ -86,7 +86,7 @@ def test_a_damaged_file_gets_a_sentence(run: Run, tmp_path: Path, content: str) 
 
 
 def test_the_file_is_the_users_alone_and_always_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever mode it had, the next one is closed to others; a disk that is full leaves the one before."""
+    """The new file is always private, whatever the old one's mode; if the disk is full, the old one stays."""
     credentials = Credentials(tmp_path / "credentials.json")
     credentials.replace("https://a.example", Credential("tap_a", "tok_a", "a"))
     credentials.file.chmod(0o644)
@@ -117,7 +117,7 @@ def test_directories_that_it_creates_are_the_users_alone(tmp_path: Path) -> None
 
 
 def test_two_logins_at_once_both_stay(tmp_path: Path) -> None:
-    """Whoever writes last does not write the other one away."""
+    """Concurrent logins do not overwrite each other."""
     credentials = Credentials(tmp_path / "credentials.json")
     names = [f"https://{number}.example" for number in range(40)]
     with ThreadPoolExecutor(8) as threads:
@@ -126,5 +126,5 @@ def test_two_logins_at_once_both_stay(tmp_path: Path) -> None:
 
 
 def test_a_credential_that_is_printed_shows_no_token() -> None:
-    """Whatever prints one."""
+    """No way to print a credential shows its token."""
     assert "tap_secret" not in repr(Credential("tap_secret", "tok_1", "ada@example.com"))

@@ -1,4 +1,4 @@
-"""`taproof developers invite`: one-time links, printed once."""
+"""`taproof developers invite`: one-time links that are printed once."""
 
 import pytest
 from tests.cli.conftest import Run, RunJson
@@ -17,7 +17,7 @@ def _database(run: Run) -> None:
 
 
 def test_a_link_says_where_it_leads(run: Run) -> None:
-    """Nothing on the machine knows the service's address: unless it is given, the command says which one it took."""
+    """The command cannot know the service's address: unless it is given, the command names the one that it used."""
     invite = ("developers", "invite", "ada@example.com")
     assert _ELSEWHERE in run(*invite).stdout.splitlines()
     for said in (
@@ -29,7 +29,7 @@ def test_a_link_says_where_it_leads(run: Run) -> None:
 
 
 def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_json: RunJson) -> None:
-    """On a line of its own, shown once; the code is never in a part of the address that is sent."""
+    """The link is on its own line and shown once; its code is in the fragment, which browsers do not send."""
     made = run_json("developers", "invite", "ada@example.com", "--plan", "pro", "--base-url", "https://signin.example")
     assert made.keys() == {"id", "email", "plan", "is_owner", "developer_id", "expires_at", "link"}
     assert (made["email"], made["plan"], made["is_owner"], made["developer_id"]) == (
@@ -49,7 +49,7 @@ def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_jso
 
 
 def test_owners_and_those_who_are_there(run: Run, run_json: RunJson) -> None:
-    """Later developers are owners with --owner only; an existing one gets a link that replaces the account."""
+    """Later developers become owners only with --owner; an existing developer gets a link that replaces the account."""
     added = run_json("developers", "add", "ada@example.com")
     assert run_json("developers", "invite", "bob@example.com")["is_owner"] is False
     assert run_json("developers", "invite", "bob@example.com", "--owner")["is_owner"] is True
@@ -73,7 +73,7 @@ def test_linking_another_account_mentions_access_tokens(run: Run) -> None:
 
 
 def test_commands_to_paste_are_quoted(run: Run) -> None:
-    """An e-mail address with what a shell would run is quoted wherever it stands in a command."""
+    """An e-mail address with shell syntax is quoted in every printed command."""
     email = "$(id)@x.example"
     run("developers", "add", email)
     for arguments in (("developers", "add", email), ("developers", "invite", email)):

@@ -1,4 +1,4 @@
-"""`taproof export` and `taproof import`: what an operator does to move from one store to another."""
+"""`taproof export` and `taproof import`: an operator moves from one store to another."""
 
 import asyncio
 import gzip
@@ -51,7 +51,7 @@ def start(project_id: str, key: str) -> str:
 
 
 def finish(database_url: str, project_id: str, key: str, token: str) -> tuple[str | None, str]:
-    """Confirm and read a sign-in twice; return the proof of the first answer and the status of the second."""
+    """Confirm a sign-in and read it twice; return the proof of the first answer and the status of the second."""
 
     async def work(signin: WholeSignIn) -> tuple[str | None, str]:
         assert (await signin.confirm_session(token, MessengerIdentity("1001", "Zoë", ""))).changed
@@ -63,7 +63,10 @@ def finish(database_url: str, project_id: str, key: str, token: str) -> tuple[st
 
 
 def test_a_sign_in_goes_on_in_the_other_store(run: Run, run_json: RunJson, project_id: str) -> None:
-    """Begun on SQLite, moved, confirmed and read once on PostgreSQL: with the same key everything still opens."""
+    """A sign-in begins on SQLite, moves, and is confirmed and read once on PostgreSQL.
+
+    The same key decrypts everything.
+    """
     key = Path("taproof.db.key").read_text(encoding="ascii").strip()
     token = start(project_id, key)
     exported = run("export", "all.jsonl.gz", *OLD)
@@ -86,7 +89,7 @@ def test_a_sign_in_goes_on_in_the_other_store(run: Run, run_json: RunJson, proje
 
 
 def test_an_export_is_its_owners_alone_and_whole(run: Run, project_id: str) -> None:
-    """Mode 0600 from the beginning, under its name only when it is whole, and never over another file."""
+    """The file has mode 0600 from the beginning, gets its name only when it is complete, and replaces no other file."""
     mask = os.umask(0)
     try:
         assert run("export", "all.jsonl", *OLD).exit_code == 0
@@ -107,7 +110,7 @@ def test_an_export_is_its_owners_alone_and_whole(run: Run, project_id: str) -> N
 
 
 def test_no_secret_is_in_the_file_in_the_clear(run: Run, run_json: RunJson) -> None:
-    """Hashes and encrypted values only, so that the master key has to be carried over by itself."""
+    """The file contains only hashes and encrypted values, so the master key must be moved separately."""
     token = run_json("developers", "add", "ada@example.com")["access_token"]
     created = run_json("projects", "create", "Shop")
     assert run("export", "all.jsonl", *OLD).exit_code == 0
@@ -119,7 +122,7 @@ def test_no_secret_is_in_the_file_in_the_clear(run: Run, run_json: RunJson) -> N
 
 
 def test_a_missing_or_wrong_master_key_is_refused(run: Run, project_id: str) -> None:
-    """The sentence says where the right one is; nothing is imported, and with the right one everything is."""
+    """The sentence names the right key's place; nothing is imported until the right key is given."""
     run("export", "all.jsonl", *OLD)
     without = run("import", "all.jsonl", *NEW)
     assert without.exit_code == 1
@@ -136,7 +139,7 @@ def test_a_missing_or_wrong_master_key_is_refused(run: Run, project_id: str) -> 
 
 
 def test_a_used_database_is_not_imported_into(run: Run, run_json: RunJson, project_id: str) -> None:
-    """Neither a second time nor into one where somebody has begun."""
+    """Neither a second import nor one into a database in use is accepted."""
     run("export", "all.jsonl", *OLD)
     again = run("import", "all.jsonl", *OLD)
     assert again.exit_code == 1
@@ -147,7 +150,7 @@ def test_a_used_database_is_not_imported_into(run: Run, run_json: RunJson, proje
 
 
 def test_a_damaged_file_is_refused_before_a_database_is_made(run: Run, project_id: str) -> None:
-    """Another file, a cut-off one and a cut-off archive end in one sentence."""
+    """Another kind of file, a truncated file and a truncated archive each end with one sentence."""
     run("export", "all.jsonl.gz", *OLD)
     whole = Path("all.jsonl.gz").read_bytes()
     for name, damaged, says in (
@@ -166,7 +169,7 @@ def test_a_damaged_file_is_refused_before_a_database_is_made(run: Run, project_i
 
 
 def test_a_failed_export_leaves_nothing(run: Run) -> None:
-    """No half-written file is left, under whatever name."""
+    """A failed export leaves no file under any name."""
     Path("taproof.db").write_bytes(b"not a database" * 1_000)
     result = run("export", "all.jsonl", *OLD)
     assert result.exit_code == 1
@@ -175,7 +178,7 @@ def test_a_failed_export_leaves_nothing(run: Run) -> None:
 
 
 def test_a_pipe_carries_it_too(project_id: str) -> None:
-    """`-` at both ends; what is said to people does not get into the stream."""
+    """`-` works at both ends; messages for people are not written to the stream."""
     shutil.copy("taproof.db.key", "new.db.key")
     exported = subprocess.run([*COMMAND, "export", "-", *OLD], check=True, capture_output=True)
     assert exported.stderr == b""
@@ -185,7 +188,7 @@ def test_a_pipe_carries_it_too(project_id: str) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
 def test_a_full_disk_is_told_as_such(project_id: str) -> None:
-    """It is not taken for a trouble of the database."""
+    """A full disk is not reported as a problem of the database."""
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run([*COMMAND, "export", "-", *OLD], check=False, stdout=full, stderr=subprocess.PIPE)
     assert result.returncode == 1
@@ -193,7 +196,7 @@ def test_a_full_disk_is_told_as_such(project_id: str) -> None:
 
 
 def test_a_sandbox_stays_one(run: Run, run_json: RunJson) -> None:
-    """The mode comes along, and the advice at the end fits it."""
+    """The mode is exported too, and the final advice matches it."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
     run_json("projects", "create", "Shop", "--sandbox")
     exported = run_json("export", "all.jsonl", "--sandbox")

@@ -1,4 +1,4 @@
-"""Commands with `--service` on a service that answers with anything: nothing dangerous is printed."""
+"""Commands with `--service` print nothing dangerous, whatever the service answers."""
 
 import json
 import shlex
@@ -72,7 +72,7 @@ REMOTE = list(_remote_commands())
 
 @pytest.mark.parametrize("arguments", REMOTE, ids=[" ".join(each[:2]) for each in REMOTE])
 def test_no_answer_controls_the_terminal(ask: Ask, arguments: list[str]) -> None:
-    """Print no control characters for fields of any type, and a sentence with each failure."""
+    """No field of any type prints control characters, and each failure prints a sentence."""
     item = dict.fromkeys(FIELDS, EVIL)
     values: tuple[Any, ...] = (EVIL, 7, None, True, [item], [EVIL], {EVIL: EVIL}, [{}])
     for value in values:
@@ -86,7 +86,7 @@ def test_no_answer_controls_the_terminal(ask: Ask, arguments: list[str]) -> None
 
 @pytest.mark.parametrize("arguments", REMOTE, ids=[" ".join(each[:2]) for each in REMOTE])
 def test_another_program_is_not_believed(ask: Ask, arguments: list[str]) -> None:
-    """A server that answers every path with 200, as some web applications do, has done nothing."""
+    """A server that answers every path with 200, as some web applications do, is not reported as a success."""
     answers: tuple[object, ...] = ({}, [], "<!doctype html>")
     for answer in answers:
         result = ask(answer, *arguments)
@@ -95,7 +95,7 @@ def test_another_program_is_not_believed(ask: Ask, arguments: list[str]) -> None
 
 
 def test_no_field_that_only_an_operator_gets_controls_the_terminal(ask: Ask) -> None:
-    """`users erase` on the local database also names a developer and a number of rows."""
+    """`users erase` on the local database also prints a developer and a number of rows."""
     result = ask({"erased": True, "erased_rows": 5, "developer": EVIL}, "users", "erase", "1001", "--yes")
     assert result.exit_code == 0
     assert _marks(result.output) == {"\n"}
@@ -143,7 +143,7 @@ def test_a_test_event_without_an_attempt_was_not_delivered(ask: Ask) -> None:
 
 
 def test_an_export_that_breaks_off_fails(ask: Ask) -> None:
-    """A part of an export must not be taken for all of it."""
+    """An incomplete export must not be taken for a complete one."""
     result = ask({"messenger_id": "1001", "sessions": []}, "users", "export", "1001")
     assert result.exit_code == 1
     assert result.stderr.startswith("The export is not complete")

@@ -1,4 +1,4 @@
-"""Each command that calls the developer API, on a database and on the service that runs on it: the same output.
+"""Each command that calls the developer API prints the same on a database and on the service that runs on it.
 
 The output of `--json` has the form in docs/reference/cli.schema.json.
 """
@@ -37,7 +37,7 @@ NOBODY = "0" * 22
 
 @dataclass
 class Setup:
-    """A service on a database with one project, one signed-in user and two developers, and how to run commands."""
+    """A service with one project, one signed-in user and two developers, and functions to run commands."""
 
     place: Place
     address: str
@@ -100,7 +100,7 @@ def setup(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_reading_prints_the_same(setup: Setup, subtests: pytest.Subtests) -> None:
-    """For programs and for people, to the last character."""
+    """The output for programs and for people is identical."""
     project_id = setup.place.project_id
     client = setup.json("remote", "clients", "create", project_id, "Wiki", "--redirect-uri", URI)["client_id"]
     setup.json("remote", "members", "invite", project_id)
@@ -185,7 +185,7 @@ def test_a_project_from_creation_to_deletion(setup: Setup, where: str) -> None:
 
 @pytest.mark.parametrize("where", ["local", "remote"])
 def test_members_get_roles_and_leave(setup: Setup, where: str) -> None:
-    """A member is named by e-mail address or id; the last owner stays."""
+    """A member is named by e-mail address or id; the last owner cannot leave."""
     shared = setup.json(where, "projects", "create", "Shared")["id"]
     link = setup.json(where, "members", "invite", shared)["link"]
     join(setup.place, link.partition("#")[2])
@@ -199,7 +199,7 @@ def test_members_get_roles_and_leave(setup: Setup, where: str) -> None:
 
 
 def test_errors_are_the_same(setup: Setup, subtests: pytest.Subtests) -> None:
-    """The exit code is 1 with one sentence on stderr; a question without a yes changes nothing."""
+    """The exit code is 1 with one sentence on stderr; an unconfirmed question changes nothing."""
     project_id = setup.place.project_id
     for arguments in (
         ("projects", "show", f"proj_{NOBODY}"),
@@ -235,7 +235,7 @@ def test_errors_are_the_same(setup: Setup, subtests: pytest.Subtests) -> None:
 
 @pytest.mark.parametrize(("where", "user"), [("local", "1001"), ("remote", "1002")])
 def test_a_user_is_erased(setup: Setup, where: str, user: str) -> None:
-    """After a yes on stdin; the second time, there is nothing."""
+    """The user is erased after a yes on stdin; the second time, there is nothing to erase."""
     project_id = setup.place.project_id
     asked = setup.run(where, "users", "erase", user, "--json", answer="y\n")
     assert (asked.exit_code, json.loads(asked.stdout)) == (0, {"erased": True})
@@ -258,7 +258,7 @@ def test_who_acts_is_found_or_asked_for(setup: Setup, run: Callable[..., Result]
 
 
 def test_ended_tokens_name_the_way_back(setup: Setup, tmp_path: Path) -> None:
-    """The stored access token is not valid anymore: the sentence says how to sign in again."""
+    """If the stored access token is no longer valid, the sentence says how to sign in again."""
     made = setup.json("local", "tokens", "create")
     Credentials(tmp_path / "taproof" / "credentials.json").replace(
         setup.address, Credential(made["access_token"], made["id"], ADA)
@@ -271,7 +271,7 @@ def test_ended_tokens_name_the_way_back(setup: Setup, tmp_path: Path) -> None:
 
 
 def test_every_command_is_tested_here() -> None:
-    """A new command needs a call in this file."""
+    """Every command that calls the API must have a test in this file."""
     text = Path(__file__).read_text(encoding="utf-8")
     groups: Any = get_command(commands)
     every = {f'"{group}", "{name}"' for group in GROUPS for name in groups.commands[group].commands}

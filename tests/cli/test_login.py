@@ -45,7 +45,7 @@ def client(service: Service) -> Iterator[httpx.Client]:
 
 
 def accept(service: Service, code: str, phone: Phone) -> None:
-    """Take up an invitation beside the running service, as the console does once the phone has confirmed."""
+    """Accept an invitation beside the running service, as the console does after the confirmation."""
 
     async def work() -> None:
         storage = SqliteStorage.open(service.database, system_clock())
@@ -58,7 +58,7 @@ def accept(service: Service, code: str, phone: Phone) -> None:
 
 @pytest.fixture(scope="module")
 def ada(service: Service, client: httpx.Client) -> Phone:
-    """The phone that signs in the sandbox's own developer: linked with the link that `developers invite` printed."""
+    """The phone of the sandbox's developer, linked with the link that `developers invite` printed."""
     done = service.command("developers", "invite", OWNER, "--json")
     assert done.returncode == 0, done.stderr
     phone = make_phone(client)
@@ -132,7 +132,7 @@ def me(service: Service, token: str) -> httpx.Response:
 
 
 def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) -> None:
-    """From nothing to a token that works, in a file of the user's own, and back to nothing at the service too."""
+    """The login stores a working token in a private file; the logout removes it there and at the service."""
     done = terminal.login(ada)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
     link = LINK.search(done.stdout)
@@ -161,7 +161,7 @@ def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) ->
 
 
 def test_programs_get_json(service: Service, terminal: Terminal, ada: Phone) -> None:
-    """With --json, stdout is one document of the form in the docs; the link is on stderr."""
+    """With --json, stdout is one document of the documented form; the link is on stderr."""
     printed = {}
     printed["login"] = terminal.login(ada, None, "--json")
     for name in ("token", "logout"):
@@ -177,7 +177,10 @@ def test_programs_get_json(service: Service, terminal: Terminal, ada: Phone) -> 
 
 
 def test_another_login_ends_the_token_before(service: Service, terminal: Terminal, ada: Phone) -> None:
-    """A token that nobody knows of any more does not stay valid; what was created with it does, also after logout."""
+    """A new login revokes the previous token, which would otherwise stay valid unnoticed.
+
+    Tokens that it created stay valid, also after logout.
+    """
     terminal.login(ada)
     before = terminal.kept()[service.base_url]["access_token"]
     headers = {"Authorization": f"Bearer {before}"}
@@ -192,7 +195,7 @@ def test_another_login_ends_the_token_before(service: Service, terminal: Termina
 
 
 def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ada: Phone) -> None:
-    """What was revoked elsewhere is forgotten all the same."""
+    """A token that was revoked elsewhere is removed from the file too."""
     terminal.login(ada)
     kept = terminal.kept()[service.base_url]
     assert service.command("tokens", "revoke", "--sandbox", kept["token_id"], "--yes").returncode == 0
@@ -202,7 +205,7 @@ def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ad
 
 
 def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: httpx.Client) -> None:
-    """Each ends with a sentence of its own, 1, and no file."""
+    """Each ends with its own sentence and exit code 1, and creates no file."""
     cancelled = terminal.login(ada, "Cancel")
     assert cancelled.returncode == 1
     assert "The sign-in was cancelled, or a wrong number was tapped. Run taproof login again.\n" in cancelled.stderr
@@ -213,7 +216,7 @@ def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: 
 
 
 def test_a_token_that_cannot_be_kept_is_revoked(service: Service, terminal: Terminal, ada: Phone) -> None:
-    """Where nothing can be written the command says so, and leaves no token behind that nobody knows of."""
+    """If no file can be written, the command says so and revokes the token, which nobody could use or revoke."""
     before = service.command("tokens", "list", "--sandbox", "--json").stdout
     terminal.config = "/proc"
     done = terminal.login(ada)
@@ -223,7 +226,7 @@ def test_a_token_that_cannot_be_kept_is_revoked(service: Service, terminal: Term
 
 
 def test_a_terminal_shows_a_qr_code(service: Service, tmp_path: Path) -> None:
-    """Exactly the code of the link, dark on light whatever the terminal's own colours are."""
+    """The QR code is exactly that of the link, dark on light whatever the terminal's colours are."""
     shown = _on_a_terminal(service, tmp_path, until="Waiting")
     link = LINK.search(shown)
     assert link
@@ -236,11 +239,11 @@ def test_a_terminal_shows_a_qr_code(service: Service, tmp_path: Path) -> None:
 
 
 _HALVES: Final = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
-"""What of a character is light: its upper and its lower half."""
+"""For each character, whether its upper and its lower half are light."""
 
 
 def _on_a_terminal(service: Service, home: Path, until: str) -> str:
-    """Run `taproof login` on a terminal and return what it showed until then."""
+    """Run `taproof login` on a terminal and return its output up to the prompt."""
     own, terminal = pty.openpty()
     environment = service.environment | {"HOME": str(home), "TERM": "xterm", "COLUMNS": "100", "PYTHONUTF8": "1"}
     process = subprocess.Popen(
@@ -259,7 +262,10 @@ def _on_a_terminal(service: Service, home: Path, until: str) -> str:
 
 
 def test_the_start_screen_shows_the_way_in(service: Service, ada: Phone, tmp_path: Path) -> None:
-    """It has the console's address and, until an account is linked, a one-time link; the log never has its code."""
+    """The screen has the console's address and, until an account is linked, a one-time link.
+
+    The log never has its code.
+    """
     code = re.findall(r"/console/invite#(inv_\w+)", service.screen())[0]
     assert is_key(code, "inv")
     assert f"Console       {service.base_url}/console\n" in service.screen()

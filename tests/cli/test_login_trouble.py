@@ -1,4 +1,4 @@
-"""`taproof login` and `logout` with addresses that are none, and with services that lie or are in trouble."""
+"""`taproof login` and `logout` with invalid addresses, and with services that lie or fail."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ _TOKEN = new_key("tap", system_entropy)
     ],
 )
 def test_only_https_addresses_are_called(run: Run, tmp_path: Path, url: str) -> None:
-    """Nothing is sent anywhere else, in the clear or with a password in it; but for this machine itself."""
+    """Only https addresses without a password, and plain http to this machine, are called."""
     for name in ("login", "logout", "token"):
         result = run(name, "--", url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
         assert result.exit_code == 1
@@ -91,7 +91,10 @@ def started(**changed: Any) -> bytes:
 def test_what_is_no_service_gets_one_printable_sentence(
     run: Run, tmp_path: Path, impostor: Impostor, status: int, body: bytes
 ) -> None:
-    """Whatever answers: no traceback, no cursor moved, no link shown that could be more than one, nothing kept."""
+    """Any answer that is not a service's gives one sentence.
+
+    It prints no traceback, escape codes or misleading link, and stores nothing.
+    """
     impostor.default = (status, {"Location": "http://203.0.113.7/"}, body)
     result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
     assert result.exit_code == 1
@@ -116,7 +119,7 @@ def test_what_is_no_service_gets_one_printable_sentence(
     ],
 )
 def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impostor, answer: Any) -> None:
-    """What a script will put into a header is exactly of the form of a token."""
+    """A stored token has exactly the form of a token, because scripts put it into a header."""
     impostor.answers["/api/v1/login"] = [(200, {}, started())]
     impostor.answers["/api/v1/login/token"] = [(200, {}, json.dumps(answer).encode())]
     result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
@@ -125,7 +128,7 @@ def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impost
 
 
 def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Impostor) -> None:
-    """A service that is away for a moment, is asked too often, or has no place for those who wait, is asked again."""
+    """A service that is briefly unavailable, limits calls, or has no place for a wait is asked again."""
     token = new_key("tap", system_entropy)
     answer = {"access_token": token, "expires_in": 90 * 86_400, "token_id": "tok_1", "email": "ada@example.com"}
     impostor.answers["/api/v1/login"] = [(200, {}, started())]
@@ -142,7 +145,7 @@ def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Imp
 
 
 def test_a_logout_that_did_not_reach_the_service_forgets_nothing(run: Run, tmp_path: Path, impostor: Impostor) -> None:
-    """The token is still valid, so its owner must not believe it gone: no service, another one, one in trouble."""
+    """If the service is down, another one or failing, the token may still be valid, so it stays in the file."""
     credentials = Credentials(tmp_path / "taproof" / "credentials.json")
     credential = Credential("tap_x", "tok_1", "ada@example.com")
     for status, code in ((500, "internal_error"), (404, "not_found"), (301, ""), (200, "")):

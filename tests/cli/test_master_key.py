@@ -1,4 +1,4 @@
-"""`taproof master-key`: what an operator does to rotate the master key, with a key file and without."""
+"""`taproof master-key`: an operator rotates the master key, with and without a key file."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ def master_key_finding(run: Run, **environment: str) -> dict[str, str]:
 
 
 def test_rotate_puts_a_new_key_in_the_place_of_the_old_one(run: Run, project: Any) -> None:
-    """One command; afterwards the file has the new key alone, and all opens under it. No key is printed."""
+    """After one command, the file has only the new key, and everything decrypts with it. No key is printed."""
     (old,) = read_master_keys(KEY_FILE)
     assert opens(old, project)
     result = run("master-key", "rotate")
@@ -80,7 +80,7 @@ def test_rotate_puts_a_new_key_in_the_place_of_the_old_one(run: Run, project: An
 
 
 def test_rotate_as_json(run_json: RunJson, project: Any) -> None:
-    """A program gets how many values were encrypted anew: the secret and the check of the key."""
+    """With --json, the output counts the re-encrypted values: the secret and the check of the key."""
     answer = run_json("master-key", "rotate")
     assert answer == {
         "key_file": str(KEY_FILE.absolute()),
@@ -93,7 +93,10 @@ def test_rotate_as_json(run_json: RunJson, project: Any) -> None:
 
 
 def test_rotate_takes_up_what_was_interrupted(run: Run, run_json: RunJson, project: Any) -> None:
-    """Two keys in the file: the first is the new one, and no third is made. The doctor says what to do until then."""
+    """If the file has two keys, the first is the new one and no third is created.
+
+    Until then, the doctor says what to do.
+    """
     (old,) = read_master_keys(KEY_FILE)
     write_master_keys(KEY_FILE, [NEW, old])
     finding = master_key_finding(run)
@@ -107,7 +110,7 @@ def test_rotate_takes_up_what_was_interrupted(run: Run, run_json: RunJson, proje
 
 
 def test_rotate_tells_of_what_does_not_open(run: Run, run_json: RunJson, project: Any) -> None:
-    """Two swapped secrets stay what they were: dead. They are named, and the rotation comes to its end."""
+    """Two swapped secrets stay invalid and are named, and the rotation completes."""
     other = run_json("projects", "create", "Other")
     connection = apsw.Connection("taproof.db")
     first, second = encrypted_secret(project), encrypted_secret(other)
@@ -126,13 +129,13 @@ def test_rotate_tells_of_what_does_not_open(run: Run, run_json: RunJson, project
 def test_rotate_keeps_the_old_key_while_something_encrypts_under_it(
     run: Run, project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process of an older release, for example, which does not look at the file: nothing of its is stranded."""
+    """An older process that does not read the file may still encrypt with the old key; its values stay readable."""
     (old,) = read_master_keys(KEY_FILE)
     encrypted = encrypted_secret(project)
     walk = reencryption.Reencryptor._walk
 
     async def beside(self: reencryption.Reencryptor, kind: EncryptedKind) -> None:
-        """Walk, and put the old value back as soon as it was replaced."""
+        """Yield from the walk, and put the old value back as soon as it was replaced."""
         await walk(self, kind)
         connection = apsw.Connection("taproof.db")
         connection.execute("UPDATE projects SET encrypted_webhook_secret = ?", (encrypted,))
@@ -148,7 +151,7 @@ def test_rotate_keeps_the_old_key_while_something_encrypts_under_it(
 
 
 def test_rotate_beside_another_rotation_is_refused(run: Run, project: Any) -> None:
-    """The second one changes nothing and says so in one sentence."""
+    """The second rotation changes nothing and says so in one sentence."""
     before = read_master_keys(KEY_FILE)
     with held_key_file(KEY_FILE):
         result = run("master-key", "rotate")
@@ -175,7 +178,7 @@ def with_key(run: Run, database: str, key: str, *arguments: str) -> Result:
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_rotate_says_what_to_do_with_a_key_in_the_environment(run: Run, database: str) -> None:
-    """The steps, in their order; nothing is changed, and the key is not printed."""
+    """The command prints the steps in order, changes nothing, and does not print the key."""
     assert with_key(run, database, OLD, "developers", "add", "ada@example.com").exit_code == 0
     result = with_key(run, database, OLD, "master-key", "rotate")
     assert result.exit_code == 1
@@ -189,7 +192,10 @@ def test_rotate_says_what_to_do_with_a_key_in_the_environment(run: Run, database
 
 
 def test_the_steps_of_a_rotation_with_the_environment(run: Run, database: str) -> None:
-    """Each step works on what the one before it left, on both stores; at the end the old key is needed no more."""
+    """On both stores, each step works on the result of the one before.
+
+    At the end, the old key is not needed any more.
+    """
     for arguments in (
         ("developers", "add", "ada@example.com"),
         ("projects", "create", "Shop"),
@@ -222,7 +228,10 @@ def test_the_steps_of_a_rotation_with_the_environment(run: Run, database: str) -
 def test_reseal_says_when_an_older_key_is_still_needed(
     run: Run, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that encrypts on under it: exit code 1, Keep that key. What that node encrypted is not stranded."""
+    """While a node still encrypts with the older key, the exit code is 1.
+
+    The advice is to keep the key, and its values stay readable.
+    """
     with_key(run, database, OLD, "developers", "add", "ada@example.com")
     with_key(run, database, OLD, "projects", "create", "Shop")
     monkeypatch.setattr(reencryption, "PASSES", 1)
@@ -233,7 +242,7 @@ def test_reseal_says_when_an_older_key_is_still_needed(
 
 
 def test_reseal_leaves_a_key_file_to_rotate(run: Run, project: Any) -> None:
-    """There is one command for each kind of installation, and each names the other."""
+    """Each kind of installation has its own command, and each command names the other."""
     result = run("master-key", "reseal")
     assert result.exit_code == 1
     assert "taproof master-key rotate" in result.stderr
@@ -251,7 +260,7 @@ def test_reseal_leaves_a_key_file_to_rotate(run: Run, project: Any) -> None:
     ],
 )
 def test_the_commands_of_the_page(part: str, environment: dict[str, str], run: Run) -> None:
-    """Each does what how-to/rotate-the-master-key.md says of it; what is made there is a master key."""
+    """Each command does what how-to/rotate-the-master-key.md says; the created value is a valid master key."""
     (command,) = [line.removeprefix("$ ") for line in block_of(PAGE, "console", part).text.splitlines()]
     if not command.startswith("taproof "):
         made = subprocess.run(command.split(), capture_output=True, check=True, text=True).stdout
@@ -267,7 +276,7 @@ def test_the_commands_of_the_page(part: str, environment: dict[str, str], run: R
 
 
 def test_an_import_tells_of_values_under_a_key_that_was_not_given(run: Run, run_json: RunJson, project: Any) -> None:
-    """An export of the middle of a rotation needs both keys: with one of them it is told what is missing."""
+    """An export made during a rotation needs both keys: with one of them, the import names what is missing."""
     (old,) = read_master_keys(KEY_FILE)
     write_master_keys(KEY_FILE, [NEW, old])
     run_json("projects", "create", "Under the new key")

@@ -1,4 +1,4 @@
-"""`taproof developers remove`: the end of an account, and of what belongs to it."""
+"""`taproof developers remove`: an account is removed with everything that belongs to it."""
 
 from pathlib import Path
 
@@ -6,11 +6,14 @@ from tests.cli.conftest import Run, RunJson
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = "taproof developers remove ada@example.com --transfer-to grace@example.com --yes"
-"""The command on the page how-to/teams.md."""
+"""The command as the page how-to/teams.md has it."""
 
 
 def test_a_developer_is_removed(run: Run, run_json: RunJson) -> None:
-    """Refused while projects would have no owner; then they pass to the named developer, or are deleted."""
+    """The removal is refused while projects would have no owner.
+
+    Then they pass to the named developer, or are deleted.
+    """
     assert run("migrate").exit_code == 0
     for email in ("ada@example.com", "grace@example.com"):
         run_json("developers", "add", email)

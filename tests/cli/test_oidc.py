@@ -1,4 +1,4 @@
-"""`taproof oidc`: what an operator does with the keys that sign ID tokens."""
+"""`taproof oidc`: an operator manages the keys that sign ID tokens."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ RunJson = Callable[..., Any]
 
 
 def test_rotate_keys_now(run: Run, run_json: RunJson) -> None:
-    """It asks first, replaces every key at once, and leaves an entry in the log of each owner."""
+    """The command asks first, replaces every key immediately, and adds an entry to each owner's log."""
     for email in ("ada@example.com", "bob@example.com"):
         run_json("developers", "add", email)
     old = run_json("oidc", "rotate-keys")["keys"]

@@ -27,7 +27,7 @@ def _ada(run: Run) -> None:
 
 
 def test_a_plan_is_changed_and_the_audit_log_tells(run: Run, run_json: RunJson) -> None:
-    """From one to the other, once; who does it is the operator."""
+    """Each change adds one entry, with the old and the new plan and the operator as the actor."""
     changed = run_json("developers", "plan", "ADA@example.com", "pro")
     assert (changed["email"], changed["plan"], changed["plan_before"]) == ("ada@example.com", "pro", "free")
     assert run_json("developers", "list")["developers"][0]["plan"] == "pro"
@@ -47,7 +47,7 @@ def test_a_plan_is_changed_and_the_audit_log_tells(run: Run, run_json: RunJson) 
 
 
 def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None:
-    """The setting holds wherever a project is made."""
+    """The limit holds wherever a project is created."""
     limit = {"TAPROOF_PLAN_PROJECTS": "free=1,pro=20"}
     assert run("projects", "create", "One", **limit).exit_code == 0
     refused = run("projects", "create", "Two", **limit)
@@ -89,7 +89,10 @@ def database(tmp_path: Path, run_json: RunJson) -> Path:
 
 
 def test_users_of_a_project_are_listed_and_exported(run: Run, run_json: RunJson, database: Path) -> None:
-    """The latest sign-in first, page by page. An export has one user's data, and after the erasure nothing."""
+    """Users are listed in pages, the latest sign-in first.
+
+    An export has one user's data, and is empty after the erasure.
+    """
     project_id = run_json("projects", "list")["projects"][0]["id"]
     first = run_json("users", "list", project_id, "--limit", "1")
     second = run_json("users", "list", project_id, "--limit", "1", "--cursor", first["next_cursor"])
@@ -115,7 +118,10 @@ def test_users_of_a_project_are_listed_and_exported(run: Run, run_json: RunJson,
 
 
 def test_a_user_is_erased_everywhere(run: Run, run_json: RunJson, database: Path) -> None:
-    """With --yes without a question; what is told is how much went, and the second time that there is nothing."""
+    """With --yes, the command does not ask.
+
+    It prints how much was erased, and the second time that there is nothing.
+    """
     assert run_json("users", "erase", "1001", "--yes") == {"erased": True, "erased_rows": 4, "developer": None}
     assert _users(database) == ["2002"] * 3
     again = run("users", "erase", "1001", "--yes")
@@ -127,7 +133,7 @@ def test_a_user_is_erased_everywhere(run: Run, run_json: RunJson, database: Path
 
 @pytest.mark.parametrize("answer", ["", "n\n", "\n"])
 def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
-    """The question goes to stderr; without an answer, or somebody to give one, nothing is done."""
+    """The question goes to stderr; without a yes or without a terminal, nothing is erased."""
     asked = CliRunner().invoke(commands, ["users", "erase", "1001"], input=answer, prog_name="taproof")
     assert (asked.exit_code, asked.stdout) == (1, "")
     assert "Erase all data of the user 1001, in all projects?" in asked.stderr
@@ -139,7 +145,7 @@ def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
 
 
 def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: RunJson, database: Path) -> None:
-    """It is the developer's, and left: the operator may want to know."""
+    """The account of a developer is kept and named, because the operator may want to know."""
     storage = SqliteStorage.open(database, system_clock())
     storage.database.writer.connection.execute("UPDATE developers SET messenger_id = '2002'")
     asyncio.run(storage.close())
@@ -149,7 +155,7 @@ def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: RunJs
 
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "1 2", ""])
 def test_what_is_no_messenger_id_is_refused_before_any_question(run: Run, user: str) -> None:
-    """And in words."""
+    """The refusal is a sentence."""
     refused = run("users", "erase", user)
     assert refused.exit_code == 1
     assert refused.stderr == "messenger_id must be a messenger account's id: digits only, at most 20.\n"

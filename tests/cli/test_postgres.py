@@ -40,7 +40,7 @@ def database() -> Iterator[str]:
 
 @pytest.fixture
 def run_here(run: Run, database: str, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command on that database; whatever it prints, the password is not in it."""
+    """Run a command on that database, and assert that its output does not contain the password."""
     monkeypatch.setenv("TAPROOF_DATABASE_URL", database)
     monkeypatch.setenv("TAPROOF_MASTER_KEY", KEY)
 
@@ -53,7 +53,7 @@ def run_here(run: Run, database: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 async def look(name: str, **given: Any) -> Finding:
-    """Return what the doctor says about one thing."""
+    """Return the doctor's result of one check."""
     settings = load_settings({"sandbox": True, "port": 1, "master_key": KEY, **given})
     findings = [found for found in await examine(settings, {}, system_clock) if found.name == name]
     assert len(findings) == 1
@@ -65,7 +65,10 @@ async def look(name: str, **given: Any) -> Finding:
 
 
 def test_a_database_is_made_by_migrate_only(run_here: Run, database: str) -> None:
-    """On the wrong server a command says so and makes nothing; `migrate` makes the tables, once, and says where."""
+    """On the wrong server, a command reports the missing tables.
+
+    Only `migrate` creates them, once, and names the place.
+    """
     refused = run_here("developers", "list")
     assert refused.exit_code == 1
     assert "taproof migrate" in refused.stderr
@@ -79,7 +82,10 @@ def test_a_database_is_made_by_migrate_only(run_here: Run, database: str) -> Non
 
 
 def test_secrets_need_the_key_that_all_nodes_share(run_here: Run) -> None:
-    """No key file is made for PostgreSQL: without the key a command says how to make one; another key is refused."""
+    """No key file is created for PostgreSQL: without a key, a command says how to create one.
+
+    Another key is refused.
+    """
     assert run_here("developers", "add", "ada@example.com").exit_code == 0
     missing = run_here("projects", "create", "Shop", TAPROOF_MASTER_KEY="")
     assert missing.exit_code == 1
@@ -90,7 +96,7 @@ def test_secrets_need_the_key_that_all_nodes_share(run_here: Run) -> None:
 
 
 def test_serve_asks_for_the_key_before_anything_else(run: Run) -> None:
-    """`serve` on PostgreSQL without a master key is refused before the database is asked."""
+    """Without a master key, `serve` on PostgreSQL fails before it connects to the database."""
     result = run("serve", TAPROOF_DATABASE_URL=NOBODY, TAPROOF_BOT_TOKEN=BOT_TOKEN)
     assert result.exit_code == 2
     assert result.stderr.startswith("TAPROOF_MASTER_KEY is not set")
@@ -99,7 +105,7 @@ def test_serve_asks_for_the_key_before_anything_else(run: Run) -> None:
 
 
 def test_a_node_that_answers_http_only_needs_no_bot(run: Run) -> None:
-    """An `api` node without a token is told of the link base, which it can do with."""
+    """An `api` node without a token is told about the link base, which is enough for it."""
     result = run("serve", "--role", "api", TAPROOF_DATABASE_URL=NOBODY, TAPROOF_MASTER_KEY=KEY)
     assert result.exit_code == 2
     assert "--messenger-link-base (TAPROOF_MESSENGER_LINK_BASE)" in result.stderr
@@ -110,7 +116,7 @@ def test_a_node_that_answers_http_only_needs_no_bot(run: Run) -> None:
 )
 @pytest.mark.parametrize("level", ["info", "debug"])
 def test_a_server_that_is_away_gets_one_sentence(run: Run, arguments: list[str], level: str) -> None:
-    """A database that cannot be reached is named without its password, also where everything is logged."""
+    """An unreachable database is named without its password, even if everything is logged."""
     settings = {"TAPROOF_MASTER_KEY": KEY, "TAPROOF_BOT_TOKEN": BOT_TOKEN, "TAPROOF_LOG_LEVEL": level}
     settings["TAPROOF_PORT"] = str(free_port())
     result = run(*arguments, TAPROOF_DATABASE_URL=NOBODY, **settings)
@@ -121,13 +127,13 @@ def test_a_server_that_is_away_gets_one_sentence(run: Run, arguments: list[str],
 
 
 def test_help_does_not_show_what_is_set(run: Run) -> None:
-    """--help names the variables and not their values."""
+    """--help shows the names of variables, not their values."""
     for command in ("serve", "doctor", "migrate"):
         assert PASSWORD not in run(command, "--help", TAPROOF_DATABASE_URL=NOBODY).output
 
 
 def test_administration_of_one_store_does_not_load_the_other(database: str) -> None:
-    """A command on PostgreSQL does not load SQLite, and the other way round."""
+    """A command on PostgreSQL does not import SQLite, and the reverse."""
     for url, other in ((database, "apsw"), ("sqlite:///taproof.db", "asyncpg")):
         program = (
             "import sys; from taproof.cli.main import commands\n"
@@ -149,7 +155,7 @@ def test_administration_of_one_store_does_not_load_the_other(database: str) -> N
 
 
 async def test_the_doctor_looks_at_the_server(database: str) -> None:
-    """Server, tables, pooler, clock and key are looked at; an empty database is left empty."""
+    """Server, tables, pooler, clock and key are checked; an empty database stays empty."""
     empty = await look("store", database_url=database)
     assert (empty.status, "is empty" in empty.detail) == ("ok", True)
     assert (await look("postgresql", database_url=database)).status == "ok"
@@ -160,7 +166,7 @@ async def test_the_doctor_looks_at_the_server(database: str) -> None:
 
 
 async def test_the_key_is_held_to_the_database(database: str) -> None:
-    """No key is a problem, and so is one that the stored secrets are not encrypted with."""
+    """A missing key and a key that does not decrypt the stored secrets are problems."""
     settings = load_settings({"database_url": database, "master_key": KEY})
     storage = await open_storage(database)
     await open_encryptor(settings, storage)
@@ -175,7 +181,7 @@ async def test_the_key_is_held_to_the_database(database: str) -> None:
 
 
 async def test_databases_that_cannot_be_used(database: str) -> None:
-    """Nobody there, no such database, and another program's tables are problems, each with what to check."""
+    """No server, no such database, and another program's tables are problems, each with what to check."""
     away = await look("store", database_url=NOBODY)
     assert (away.status, "TAPROOF_DATABASE_URL" in away.advice) == ("problem", True)
     missing = await look("store", database_url=f"{database}_nope")
@@ -186,7 +192,10 @@ async def test_databases_that_cannot_be_used(database: str) -> None:
 
 
 async def test_a_user_who_may_not_make_tables_is_a_problem(database: str) -> None:
-    """It is told before the first start fails, with the statement that mends it; so is a database without a schema."""
+    """A role without the right to create tables is reported before the first start, with the SQL that grants it.
+
+    So is a missing schema.
+    """
     name = urlsplit(database).path[1:]
     execute(database, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     execute(database, f'CREATE ROLE "{name}" LOGIN')
@@ -200,7 +209,7 @@ async def test_a_user_who_may_not_make_tables_is_a_problem(database: str) -> Non
 
 
 async def test_a_read_only_database_is_a_problem(database: str) -> None:
-    """A standby answers reads, so it is told apart before the first write fails."""
+    """A standby answers reads, so it is reported before the first write fails."""
     name = urlsplit(database).path[1:]
     execute(database, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
     found = await look("store", database_url=database)
@@ -225,7 +234,7 @@ async def test_a_read_only_database_is_a_problem(database: str) -> None:
     ],
 )
 def test_what_is_found_is_judged(changed: dict[str, Any], name: str, status: str) -> None:
-    """An old server, another encoding, and clocks that differ; each with what to do."""
+    """An old server, another encoding and clock differences are reported, each with what to do."""
     sound: dict[str, Any] = {
         "version_number": 180_004,
         "version": "18.4",
@@ -244,7 +253,7 @@ def test_what_is_found_is_judged(changed: dict[str, Any], name: str, status: str
 
 
 async def test_a_silent_server_does_not_hang_the_doctor() -> None:
-    """A port that takes the connection and says nothing is given up on."""
+    """A port that accepts the connection and sends nothing is given up after a time limit."""
     connections: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

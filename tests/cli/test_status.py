@@ -1,4 +1,7 @@
-"""`taproof status`: what runs, from the database alone, on both kinds of store; its JSON has the documented fields."""
+"""`taproof status`: the running processes as the database shows them, on both stores.
+
+Its JSON has the documented fields.
+"""
 
 import asyncio
 import json
@@ -53,7 +56,7 @@ def change(url: str) -> Callable[[Callable[[Storage], Any]], None]:
 
 
 def look(run: Run, url: str) -> dict[str, Any]:
-    """Return the documented fields; the exit code, and what people read, agree with them."""
+    """Return the documented fields, and assert that the exit code and the output for people agree with them."""
     result = run("status", "--json", "--database", url)
     found: dict[str, Any] = json.loads(result.stdout)
     validate(found, "status")
@@ -72,7 +75,10 @@ async def hold(storage: Storage, *names: str, seconds: int = 600) -> None:
 
 
 def test_status_of_a_service(run: Run, url: str, place: Place, change: Callable[..., None]) -> None:
-    """Nothing runs, then a part, then all of it; a broken bot and webhooks that nobody sends are named."""
+    """The status is checked with nothing, a part and all of the service running.
+
+    A broken bot and unsent webhooks are named.
+    """
     (sentence,) = look(run, url)["attention"]
     assert "taproof serve" in sentence
     change(lambda storage: hold(storage, "housekeeping"))
@@ -106,7 +112,7 @@ def test_status_of_a_service(run: Run, url: str, place: Place, change: Callable[
 
 
 def test_expired_leases_are_held_by_nobody(run: Run, url: str, place: Place, change: Callable[..., None]) -> None:
-    """A killed process leaves its leases behind; they show what ran last."""
+    """A killed process leaves its leases behind, which show what ran last."""
     assert place.url == url
     change(lambda storage: hold(storage, *WORK, seconds=-1))
     found = look(run, url)
@@ -138,7 +144,7 @@ def test_late_webhooks_and_old_backups(run: Run, url: str, place: Place, change:
 
 
 def test_unusable_databases_are_named(run: Run) -> None:
-    """Nothing is created, migrated or taken for a database of Taproof."""
+    """Nothing is created or migrated, and no other database is taken for one of Taproof."""
     with closing(sqlite3.connect("foreign.db")) as connection, connection:
         connection.execute("CREATE TABLE things (name)")
     with closing(sqlite3.connect("older.db")) as connection, connection:

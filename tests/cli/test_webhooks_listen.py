@@ -1,4 +1,4 @@
-"""`taproof webhooks listen` as a real process, posted to over real HTTP."""
+"""`taproof webhooks listen` as a real process that receives events over real HTTP."""
 
 import asyncio
 import gzip
@@ -25,7 +25,7 @@ CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u
 
 
 def test_a_person_reads_what_came_and_that_it_checks(listen: Listen) -> None:
-    """Each event shows its time, type, id, both signatures, their age, and the body, its session token shortened."""
+    """Each event shows its time, type, id, both signatures, their age, and the body with a shortened session token."""
     listener = listen()
     body = event()
     assert listener.post(body, signed(body)) == (204, None)
@@ -44,7 +44,7 @@ def test_a_person_reads_what_came_and_that_it_checks(listen: Listen) -> None:
 
 
 def test_a_program_reads_one_line_of_json_for_each_event(listen: Listen) -> None:
-    """--json says the same on stdout alone; --show-tokens leaves the session token whole."""
+    """With --json, stdout has one line of JSON for each event; --show-tokens prints the whole session token."""
     listener = listen("--json", "--show-tokens")
     body = event()
     listener.post(body, signed(body))
@@ -66,7 +66,7 @@ def test_a_program_reads_one_line_of_json_for_each_event(listen: Listen) -> None
 
 
 def test_another_status_can_be_answered_to_see_retries(listen: Listen) -> None:
-    """--status is what an event is answered with; the retry of it is marked as one that came before."""
+    """--status sets the answer to each event; the retry is marked as a repetition."""
     listener = listen("--json", "--status", "500")
     for event_id in ("evt_1", "evt_2", "evt_1"):
         body = event(event_id)
@@ -80,7 +80,7 @@ def test_another_status_can_be_answered_to_see_retries(listen: Listen) -> None:
 
 
 def test_session_tokens_are_credentials(listen: Listen) -> None:
-    """No output holds a whole session token unless asked, whether the request checks or not."""
+    """No output contains a whole session token unless asked for, whether the event verifies or not."""
     listener = listen()
     body = event()
     listener.post(body, signed(body))
@@ -100,7 +100,10 @@ def test_session_tokens_are_credentials(listen: Listen) -> None:
 
 
 def test_only_what_verified_has_come_before(listen: Listen) -> None:
-    """A stranger who guesses an id cannot have the true event taken for one that came before; its replay is one."""
+    """A stranger who guesses an id cannot have the real event marked as a repetition.
+
+    A replay of a verified event is.
+    """
     listener = listen("--json")
     body = event()
     for headers in ({}, {}, signed(body), signed(body, seconds=-400), signed(body)):
@@ -115,7 +118,7 @@ def test_only_what_verified_has_come_before(listen: Listen) -> None:
 
 
 def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> None:
-    """Another secret, another body, an old or early time, a missing header: each is refused in words of its own."""
+    """Another secret or body, an old or early time, and a missing header are each refused with their own sentence."""
     listener = listen("--json")
     body, other = event(), new_webhook_secret(system_entropy)
     fits = signed(body)
@@ -144,7 +147,7 @@ def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> No
 
 
 def test_either_signature_alone_is_enough(listen: Listen) -> None:
-    """As for `verify_webhook`: the standard headers decide where they are, without them X-Service-Signature does."""
+    """If the standard headers are present, they decide; otherwise X-Service-Signature does, as in `verify_webhook`."""
     listener = listen("--json")
     body = event()
     headers = signed(body)
@@ -160,7 +163,7 @@ def test_either_signature_alone_is_enough(listen: Listen) -> None:
 
 
 def test_only_posts_of_at_most_64_kib_are_taken(listen: Listen) -> None:
-    """Any path will do; another method is answered 405, a longer body 413 as soon as that shows."""
+    """Any path works; another method is answered 405, and a longer body 413 as soon as it exceeds the limit."""
     listener = listen("--json")
     assert listener.request(None, {}, "GET", "/")[0] == 405
     assert listener.allow == "POST"
@@ -179,7 +182,7 @@ def test_only_posts_of_at_most_64_kib_are_taken(listen: Listen) -> None:
 
 
 def test_hostile_bytes_never_reach_the_terminal(listen: Listen) -> None:
-    """Whatever is in a body or a header, nothing is printed that moves the cursor, hides text or poses as a line."""
+    """Nothing in a body or a header makes the output move the cursor, hide text or look like another line."""
     listener = listen()
     evil = "\x1b[2J\x9b31m\x07\r\nFAKE\x00\u202e\u2028\u2066\ud800é"
     # Half a surrogate pair is no text, and the service stores none.
@@ -212,7 +215,10 @@ def test_hostile_bytes_never_reach_the_terminal(listen: Listen) -> None:
 
 
 def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_json: RunJson, listen: Listen) -> None:
-    """--project reads the store at each event: both secrets count while they overlap, then the next one alone."""
+    """--project reads the secrets from the store for each event.
+
+    Both are accepted during the overlap, then only the next one.
+    """
     run_json("developers", "add", "ada@example.com", "--sandbox")
     project = run_json("projects", "create", "Shop", "--sandbox")
     developer = run_json("developers", "list", "--sandbox")["developers"][0]["id"]
@@ -254,7 +260,7 @@ def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_
 
 
 def test_a_file_of_secrets_is_read_anew(tmp_path: Path, listen: Listen) -> None:
-    """Each secret in the file counts; one that is written there later counts from then on."""
+    """Each secret in the file is accepted, including one that is added later."""
     first, second = new_webhook_secret(system_entropy), new_webhook_secret(system_entropy)
     file = tmp_path / "secrets"
     file.write_text(f"\n{first}\n{SECRET}\n")
@@ -272,7 +278,7 @@ def test_a_file_of_secrets_is_read_anew(tmp_path: Path, listen: Listen) -> None:
 
 
 def test_secrets_can_be_typed_in(listen: Listen) -> None:
-    """`--secret-file -` reads standard input: a secret need never lie in a file, nor on the command line."""
+    """`--secret-file -` reads standard input, so that a secret need not be in a file or on the command line."""
     listener = listen("--secret-file", "-", typed=f"{SECRET}\n")
     body = event()
     assert listener.post(body, signed(body))[0] == 204
@@ -283,7 +289,7 @@ def test_secrets_can_be_typed_in(listen: Listen) -> None:
 
 
 def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
-    """The calls can be copied: with the project's id and, in the sandbox, this receiver's own address.
+    """The printed calls can be copied: they have the project's id and, in the sandbox, this receiver's address.
 
     Where the service is, nobody has told this program: that is for the shell to fill in.
     """
@@ -299,14 +305,14 @@ def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
 
 
 def test_a_real_service_is_not_told_to_send_to_loopback(project: dict[str, str], listen: Listen) -> None:
-    """It would refuse the address: the call that is shown has a place for that of a tunnel."""
+    """A real service refuses loopback, so the printed call has a placeholder for a tunnel's address."""
     listener = listen("--project", project["id"])
     listener.stop()
     assert '"webhook_url": "https://YOUR-TUNNEL/"' in listener.err
 
 
 def test_it_ends_though_somebody_holds_a_request_open(listen: Listen) -> None:
-    """Ctrl+C and SIGTERM end it with 0, whatever is under way."""
+    """Ctrl+C and SIGTERM end it with 0, even while a client holds a request open."""
     listener = listen()
     with socket.create_connection(("127.0.0.1", listener.port)) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
@@ -315,7 +321,7 @@ def test_it_ends_though_somebody_holds_a_request_open(listen: Listen) -> None:
 
 
 def test_it_ends_when_nobody_reads_its_output_any_more(listen: Listen) -> None:
-    """Behind `| head` it must not go on taking events that nobody sees."""
+    """Behind `| head`, it stops when the reader ends, instead of accepting events that nobody sees."""
     listener = listen()
     assert listener.process.stdout is not None
     listener.process.stdout.close()
@@ -327,7 +333,7 @@ def test_it_ends_when_nobody_reads_its_output_any_more(listen: Listen) -> None:
 
 
 def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
-    """It names the port, and how to choose another."""
+    """The sentence names the port and how to choose another."""
     (tmp_path / "secret").write_text(SECRET)
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
         taken = run("webhooks", "listen", "--secret-file", "secret", "--port", str(other.server_port))
@@ -359,7 +365,7 @@ def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
 def test_a_mistake_gets_one_sentence(
     run: Run, run_json: RunJson, tmp_path: Path, arguments: list[str], code: int, says: str
 ) -> None:
-    """What cannot be listened with is said before anything is opened, and without what may be a secret."""
+    """Unusable options are reported before anything is opened, without values that may be secret."""
     run_json("developers", "add", "ada@example.com")
     for name, text in {"secret": SECRET, "key": "sk_canary", "words": "canary\xff", "empty": " \n"}.items():
         (tmp_path / name).write_text(text, encoding="latin-1")

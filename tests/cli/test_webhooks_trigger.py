@@ -149,7 +149,7 @@ def test_each_event_can_be_triggered(run_json: RunJson, application: Impostor, p
 
 
 def test_the_commands_of_the_guide(run: Run, application: Impostor, project: dict[str, Any]) -> None:
-    """docs/how-to/webhooks.md: each command sends its event."""
+    """Each command in docs/how-to/webhooks.md sends its event."""
     text = (Path(__file__).parents[2] / "docs" / "how-to/webhooks.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ \.venv/bin/taproof (webhooks trigger .*)$", text.replace("\\\n", ""), re.MULTILINE)
     for command in commands:
@@ -186,7 +186,7 @@ def test_a_refusal_ends_with_1(run: Run, application: Impostor, project: dict[st
 def test_a_mistake_gets_one_sentence(
     run: Run, project: dict[str, Any], arguments: list[str], code: int, says: str
 ) -> None:
-    """Nothing is sent."""
+    """A mistake ends with one sentence, and no event is sent."""
     result = run("webhooks", "trigger", *arguments, "--sandbox")
     assert (result.exit_code, result.stdout) == (code, "")
     assert says in result.stderr

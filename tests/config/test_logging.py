@@ -1,4 +1,4 @@
-"""What reaches the log, and what never does."""
+"""What the log contains, and what it never contains."""
 
 import hashlib
 import io
@@ -62,7 +62,7 @@ def log(request: pytest.FixtureRequest) -> io.StringIO:
 
 @pytest.mark.parametrize("secret", CANARIES.values(), ids=CANARIES.keys())
 def test_no_secret_passes_wherever_it_stands(log: io.StringIO, secret: str) -> None:
-    """A secret is masked in every place of a line: message, value, key, nesting, object, bytes, exception, stack."""
+    """A secret is masked everywhere in a line: message, value, key, nested value, object, bytes, exception, stack."""
     logger = structlog.get_logger("taproof.test")
     message = f"message {secret}"
     logger.info(message, value=secret, nested={"list": [{"deep": (secret,)}], secret: 1}, set={secret})
@@ -103,7 +103,7 @@ def test_no_secret_passes_wherever_it_stands(log: io.StringIO, secret: str) -> N
     ],
 )
 def test_credentials_are_masked_in_every_spelling(text: str) -> None:
-    """Credentials are masked whatever their form, in a header as text, dict or ASGI pair, or in an address."""
+    """Credentials are masked in every form: in headers as text, dict or ASGI pairs, and in addresses."""
     masked = redact_text(text)
     assert MASK in masked
     assert "not-one-of-ours" not in masked
@@ -121,7 +121,7 @@ def test_credentials_are_masked_in_every_spelling(text: str) -> None:
     ],
 )
 def test_session_tokens_are_masked_by_their_place(text: str) -> None:
-    """In a deeplink, a /start message or a body, 43 characters are a session token even if they look like none."""
+    """In a deeplink, a /start message or a body, any 43 characters are masked as a session token."""
     masked = redact_text(text)
     assert SESSION_TOKEN not in masked
     assert "a" * 43 not in masked
@@ -142,7 +142,7 @@ def test_return_codes_are_masked_by_their_place(text: str) -> None:
 
 
 def test_values_under_secret_names_are_masked(log: io.StringIO) -> None:
-    """A value that is logged under a secret's name is masked even when it has no form of its own."""
+    """A value under a secret's name is masked even if it has no recognizable form."""
     structlog.get_logger().info("x", password="hunter-two", headers={"Authorization": "raw-word"}, bot_token="odd")
     assert "hunter-two" not in log.getvalue()
     assert "raw-word" not in log.getvalue()
@@ -150,7 +150,7 @@ def test_values_under_secret_names_are_masked(log: io.StringIO) -> None:
 
 
 def test_what_is_no_secret_stays_readable(log: io.StringIO) -> None:
-    """Ids, previews, numbers, long names and ordinary words are logged as they are, or a log would be of no use."""
+    """Ids, previews, numbers, long names and ordinary words are logged unchanged, so that the log stays useful."""
     preview = key_preview(CANARIES["secret key"])
     name = "test_a_rather_long_function_name_of_43_char"
     structlog.get_logger().info("session_created", id="sess_0123456789abcdefABCDEF", port=8080, fn=name, seconds=1.5)
@@ -180,7 +180,7 @@ def test_json_is_one_object_a_line_with_utc_time() -> None:
 
 
 def test_the_console_cannot_be_fooled() -> None:
-    """A hostile value can neither begin a line of its own nor send escape codes to the terminal."""
+    """A hostile value can neither start a line nor send escape codes to the terminal."""
     stream = io.StringIO()
     configure_logging("info", "console", stream)
     structlog.get_logger().info("name", name="Ada\n2026 [error] all is lost\x1b[2J\u202e")
@@ -190,7 +190,7 @@ def test_the_console_cannot_be_fooled() -> None:
 
 
 def test_a_line_that_cannot_be_formatted_is_named_without_its_text() -> None:
-    """A broken log call does not print its arguments unredacted, and does not raise."""
+    """A broken log call does not raise, and does not print its arguments unredacted."""
     stream = io.StringIO()
     configure_logging("info", "json", stream)
     logging.getLogger("library").error("%d of them", BOT_TOKEN)
@@ -199,7 +199,7 @@ def test_a_line_that_cannot_be_formatted_is_named_without_its_text() -> None:
 
 
 def test_configuring_twice_writes_each_line_once() -> None:
-    """The last configuration counts and the one before is gone."""
+    """Only the last configuration applies."""
     first, second = io.StringIO(), io.StringIO()
     configure_logging("info", "json", first)
     configure_logging("info", "json", second)
@@ -209,7 +209,7 @@ def test_configuring_twice_writes_each_line_once() -> None:
 
 
 def test_granian_logs_the_same_way(log: io.StringIO) -> None:
-    """With GRANIAN_LOGGING the server's own lines pass the redaction too."""
+    """With GRANIAN_LOGGING, the server's own lines are redacted too."""
     from granian.log import LogLevels  # noqa: PLC0415 — it reconfigures logging.
     from granian.log import configure_logging as configure_granian  # noqa: PLC0415
 
@@ -220,7 +220,7 @@ def test_granian_logs_the_same_way(log: io.StringIO) -> None:
 
 
 def test_lines_of_several_processes_can_be_told_apart() -> None:
-    """Where several processes write to one place, each line, a library's too, has the number of its process."""
+    """Where several processes write to one log, each line, including a library's, has the process number."""
     stream = io.StringIO()
     configure_logging("info", "json", stream, process=3)
     structlog.get_logger().info("one")

@@ -1,4 +1,4 @@
-"""Settings: what is taken, what is refused, and how the refusal reads."""
+"""The accepted and refused values of settings, and the text of a refusal."""
 # ruff: noqa: S104 — addresses are read here, nothing listens on them.
 
 import base64
@@ -107,7 +107,10 @@ REFUSED: dict[str, list[Any]] = {
 def test_a_refusal_names_option_and_variable_and_never_the_value(
     subtests: pytest.Subtests,
 ) -> None:
-    """One sentence per bad setting: the option, its variable, what it must be; not what it was, which may be secret."""
+    """One sentence per invalid setting names the option, its variable and the rule.
+
+    It does not show the value, which may be secret.
+    """
     for name, value in [(name, value) for name, values in REFUSED.items() for value in values]:
         for source in ["option", "environment"]:
             with subtests.test(source=source, name=name, value=value), pytest.MonkeyPatch.context() as monkeypatch:
@@ -125,25 +128,25 @@ def test_a_refusal_names_option_and_variable_and_never_the_value(
 
 
 def test_every_setting_is_refused_in_some_form() -> None:
-    """No setting takes anything at all."""
+    """Each setting refuses some value."""
     assert REFUSED.keys() == Settings.model_fields.keys()
 
 
 def test_all_problems_are_told_at_once() -> None:
-    """Whoever mends settings sees all that is wrong, not one thing after the other."""
+    """All invalid settings are reported together."""
     with pytest.raises(InvalidSettings) as caught:
         load_settings({"port": "x", "bot_token": "x", "host": "127.0.0.1", "log_level": "x"})
     assert [sentence.split(" ")[0] for sentence in caught.value.sentences] == ["--port", "--bot-token", "--log-level"]
 
 
 def test_what_kubernetes_sets_is_not_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a pod beside a Service named taproof, TAPROOF_PORT is an address; it counts as not set."""
+    """In a pod beside a Service named taproof, Kubernetes sets TAPROOF_PORT to an address; it is ignored."""
     monkeypatch.setenv("TAPROOF_PORT", "tcp://10.0.0.1:80")
     assert load_settings({}).port == 8080
 
 
 def test_options_win_over_the_environment_and_that_over_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearer word counts; an empty variable counts as not set."""
+    """Options override the environment, which overrides defaults; an empty variable counts as unset."""
     monkeypatch.setenv("TAPROOF_PORT", "9001")
     monkeypatch.setenv("TAPROOF_HOST", "")
     assert load_settings({}).port == 9001
@@ -152,7 +155,7 @@ def test_options_win_over_the_environment_and_that_over_defaults(monkeypatch: py
 
 
 def test_defaults_follow_from_each_other(tmp_path: Path) -> None:
-    """The base URL follows host, port and TLS on loopback; the sandbox has a database of its own."""
+    """The base URL follows host, port and TLS on loopback; the sandbox has its own default database."""
     pem = tmp_path / "x.pem"
     pem.write_text("x")
     assert load_settings({}).base_url == "http://127.0.0.1:8080"
@@ -164,14 +167,14 @@ def test_defaults_follow_from_each_other(tmp_path: Path) -> None:
 
 
 def test_idle_connections_last_longer_behind_a_proxy() -> None:
-    """Strangers keep a connection for 10 seconds, proxies for longer than they do themselves: two minutes (Caddy)."""
+    """Idle connections close after 10 seconds, and behind a proxy after more than the proxy's two minutes (Caddy)."""
     assert load_settings({}).keep_alive == 10
     assert load_settings({"trusted_proxy": "127.0.0.1/32"}).keep_alive == 150
     assert load_settings({"trusted_proxy": "127.0.0.1/32", "keep_alive": "20"}).keep_alive == 20
 
 
 def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spaces around, a slash behind, capital letters and comma lists are understood."""
+    """Surrounding spaces, a trailing slash, capital letters and comma-separated lists are accepted."""
     for name, value in {
         "TAPROOF_BASE_URL": " https://signin.example.com/ ",
         "TAPROOF_TRUSTED_PROXY": "10.0.0.0/8, fd00::/8,127.0.0.1",
@@ -223,7 +226,7 @@ def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], names: list[str]) -> None:
-    """Half of TLS, a sandbox for others or in pieces, an unknown own address, a webhook without https: one sentence."""
+    """Half of TLS, a partial or public sandbox, a wrong own address and a webhook without https are refused."""
     with pytest.raises(InvalidSettings) as caught:
         load_settings(given)
     (sentence,) = caught.value.sentences
@@ -231,7 +234,7 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], nam
 
 
 def test_which_addresses_webhooks_may_be_posted_to() -> None:
-    """Public ones, and those that the operator allows; in the sandbox this machine too."""
+    """Public addresses and those that the operator allows; in the sandbox, also this machine."""
     assert load_settings({}).address_rules.problem("127.0.0.1") == "loopback"
     assert load_settings({"sandbox": True}).address_rules.problem("127.0.0.1") is None
     assert load_settings({"sandbox": True}).address_rules.problem("10.0.0.1") == "private"
@@ -242,7 +245,7 @@ def test_which_addresses_webhooks_may_be_posted_to() -> None:
 
 
 def test_lists_are_given_by_repeating_an_option_or_with_commas() -> None:
-    """On the command line both, also mixed."""
+    """On the command line, a list can use repetition, commas or both."""
     settings = load(
         {
             "webhook_allow": ["private", "127.0.0.2, cgnat"],
@@ -256,7 +259,7 @@ def test_lists_are_given_by_repeating_an_option_or_with_commas() -> None:
 
 
 def test_secrets_do_not_show_in_a_printed_settings_object() -> None:
-    """Printing or logging the settings shows neither the bot token nor the master key nor the database's password."""
+    """Printing or logging the settings shows neither the bot token, the master key nor the database's password."""
     given = {"bot_token": TOKEN, "master_key": KEY, "database_url": f"postgresql://taproof:{CANARY}@db/taproof"}
     text = repr(load_settings(given))
     assert TOKEN not in text
@@ -265,7 +268,7 @@ def test_secrets_do_not_show_in_a_printed_settings_object() -> None:
 
 
 def test_misspelt_variables_are_told_with_the_nearest_name() -> None:
-    """A variable that nothing reads is most likely a typing error; its value is not shown."""
+    """A variable that nothing reads is probably a typing error; its value is not shown."""
     sentences = unknown_variables(["TAPROOF_BOT_TOKNE", "TAPROOF_PORT", "taproof_host", "TAPROOF_XYZZY", "PATH"])
     assert len(sentences) == 2
     assert "TAPROOF_BOT_TOKNE" in sentences[0]
@@ -274,7 +277,10 @@ def test_misspelt_variables_are_told_with_the_nearest_name() -> None:
 
 
 def test_an_application_s_variables_are_no_typing_errors() -> None:
-    """Whoever tries an application in the same terminal is told whose they are, and no other name."""
+    """Variables of a Taproof application in the same environment are recognized as such.
+
+    Other unknown names are not.
+    """
     (sentence,) = unknown_variables(["TAPROOF_WEBHOOK_SECRET", "TAPROOF_BASE_URL"])
     assert sentence.startswith("TAPROOF_WEBHOOK_SECRET is not a Taproof setting")
     assert "application" in sentence
@@ -282,7 +288,7 @@ def test_an_application_s_variables_are_no_typing_errors() -> None:
 
 
 def test_a_database_url_names_a_file() -> None:
-    """Three slashes are a path from here, four one from the root."""
+    """Three slashes give a path relative to the working directory, four an absolute path."""
     assert database_file("sqlite:///data/taproof.db") == Path("data/taproof.db")
     assert database_file("sqlite:////var/lib/taproof.db") == Path("/var/lib/taproof.db")
 
@@ -302,12 +308,12 @@ def test_a_database_url_names_a_file() -> None:
     ],
 )
 def test_a_database_is_shown_without_its_password(url: str, shown: str) -> None:
-    """Wherever a password may stand in a PostgreSQL URL, it is not shown, and all of these are taken as they are."""
+    """A password is hidden wherever a PostgreSQL URL can contain it, and all these URLs are accepted."""
     assert shown_database(load_settings({"database_url": url}).database_url) == shown
 
 
 def test_a_node_that_serves_no_api_needs_no_address_of_its_own() -> None:
-    """A worker listens beyond this machine for those who watch it, and has no base URL to tell."""
+    """A worker listens beyond this machine for monitoring, and needs no base URL."""
     assert load_settings({"role": "worker", "host": "0.0.0.0"}).base_url == ""
     assert load_settings({"role": "bot", "host": "0.0.0.0"}).base_url == ""
 
@@ -333,7 +339,7 @@ def test_a_node_that_serves_no_api_needs_no_address_of_its_own() -> None:
     ],
 )
 def test_who_needs_the_bot(given: dict[str, Any], *, needed: bool) -> None:
-    """A bot token is asked only of nodes that call the Bot API."""
+    """Only nodes that call the Bot API need a bot token."""
     assert load_settings(given).needs_bot is needed
 
 
@@ -348,5 +354,5 @@ def test_who_needs_the_bot(given: dict[str, Any], *, needed: bool) -> None:
     ],
 )
 def test_only_a_service_without_strangers_is_for_this_machine_alone(given: dict[str, str], *, local_only: bool) -> None:
-    """An address for others, or a proxy, means that a call from loopback may be a stranger's."""
+    """If the address is public or a proxy is set, a call from loopback may come from a stranger."""
     assert load_settings({"sandbox": True, "sandbox_allow_remote": True, **given}).local_only is local_only

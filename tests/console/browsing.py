@@ -12,7 +12,7 @@ _VOID = frozenset(
 
 
 class _Parser(HTMLParser):
-    """Builds a tree; every element but the void ones must be closed in order: nothing is left open by mistake."""
+    """Builds a tree; every element except void ones must be closed in order, so that none is left open by mistake."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def text_of(element: Element) -> str:
 
 @dataclass
 class Shown:
-    """An answer; what reads its HTML takes paths as `xml.etree` knows them, such as `.//a[@href='/docs']`."""
+    """An answer. Its HTML is queried with paths of `xml.etree`, such as `.//a[@href='/docs']`."""
 
     response: httpx.Response
     _root: Element | None = field(default=None, repr=False)

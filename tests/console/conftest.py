@@ -80,7 +80,7 @@ def _token(deeplink: str) -> str:
 
 @dataclass
 class Installation:
-    """The console with what a test needs around it."""
+    """The console and the parts that tests need with it."""
 
     app: Console
     storage: SqliteStorage
@@ -131,7 +131,7 @@ class Visitor(Browsing):
         )
 
     async def change(self, project: Project, **changes: Any) -> Project:
-        """Change the settings of a project through the service."""
+        """Change a project's settings through the service."""
         return await self._console.services.projects.update_project(self.actor, project.id, ProjectChanges(**changes))
 
     async def only_project(self) -> Project:

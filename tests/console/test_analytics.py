@@ -1,4 +1,4 @@
-"""The analytics page and its CSV file show the figures of the API, only to the developer whose they are."""
+"""The analytics page and its CSV file show the figures of the API, and only to the project's developer."""
 
 import csv
 import io
@@ -41,7 +41,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
 
 
 async def live_through(console: Installation, visitor: Visitor, chance: random.Random, days: int) -> list[str]:
-    """Have people sign in at random to three projects for so many days, up to now; return the projects' ids."""
+    """Have people sign in at random to three projects over a number of days up to now; return the projects' ids."""
     projects = [(await visitor.create_project(name))[0].id for name in ("Shop", "Blog", "Forum")]
     now = console.clock.now
     for place in range(days):

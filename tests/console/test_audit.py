@@ -19,7 +19,7 @@ AUDIT = "/console/audit"
 
 
 def test_every_action_has_words() -> None:
-    """Every action has its own phrase, in plain words."""
+    """Every action has its own phrase in plain words."""
     assert set(PHRASES) == set(get_args(AuditAction))
     assert len(set(PHRASES.values())) == len(PHRASES)
     assert not [phrase for phrase in PHRASES.values() if "_" in phrase or "." in phrase]
@@ -53,7 +53,7 @@ def means_of(cell: str) -> str:
 
 
 async def write(console: Installation, entry: AuditEntry) -> None:
-    """Add an entry to the log, with a change, as every entry has one: here, an unknown developer."""
+    """Add an entry with a change to the log, because every entry has one: here, an unknown developer."""
     email = f"{entry.id}@example.com"
     assert await console.storage.developers.create_developer(Developer(entry.id, email, "free", 0), entry=entry)
 

@@ -12,7 +12,7 @@ from taproof.core.brand import Brand, Logo
 
 @pytest.mark.parametrize("logo", [Logo(PNG, "image/png"), Logo(SVG, "image/svg+xml")])
 async def test_the_name_and_the_logo(tmp_path: Path, clock: ManualClock, logo: Logo) -> None:
-    """Titles, header and sign-in page have them. The logo is served as that type, and runs no script as a page."""
+    """Titles, header and sign-in page show them. The logo has its own type and cannot run as a page."""
     async with open_console(tmp_path, clock, brand=Brand("Acme <b> & Söhne", logo)) as console:
         browser = await console.browser()
         page = await browser.get("/console/sign-in")

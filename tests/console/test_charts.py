@@ -1,4 +1,4 @@
-"""The charts: every figure is in the drawing, in proportion, and its text is only text."""
+"""The charts: every figure is drawn in proportion, and its text is escaped."""
 
 from itertools import pairwise
 from xml.etree import ElementTree as ET

@@ -50,13 +50,17 @@ ADDRESSES = {
     "Token endpoint": f"{BASE_URL}/oidc/token",
     "Userinfo endpoint": f"{BASE_URL}/oidc/userinfo",
     "Keys (JWKS)": f"{BASE_URL}/oidc/jwks",
+    "End session endpoint": f"{BASE_URL}/oidc/end_session",
 }
 
 
 async def test_a_new_client_shows_what_to_paste(
     visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str], project: Project
 ) -> None:
-    """Its page has every value with a copy button; the secret is there once, and in no address, log or list."""
+    """The client's page has every value with a copy button.
+
+    The secret is shown once, and in no address, log or list.
+    """
     page = page_of(project)
     assert copied(await visitor.get(page)) == ADDRESSES
     answer = await visitor.submit(page, page, name=" Grafana ", redirect_uris=f"{URI}\r\n\r\nhttp://localhost/cb\r\n")
@@ -104,7 +108,7 @@ async def test_a_client_without_a_secret(visitor: Visitor, console: Installation
 async def test_an_application_that_sends_its_secret_in_the_other_way(
     visitor: Visitor, console: Installation, project: Project
 ) -> None:
-    """Its page says what was refused, and which setting accepts it, until that is chosen."""
+    """The client's page says what was refused and which setting accepts it, until that setting is chosen."""
     for method, used, told in (
         ("basic", "post", ("in the request body, and this client expects", "Choose “Secret, as the application")),
         ("none", "basic", ("in the Authorization header, and this client expects a call without", "Remove the secret")),
@@ -145,7 +149,7 @@ async def test_settings_change_what_was_changed_in_the_form(
 
 
 async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: Installation, project: Project) -> None:
-    """The sentence has the form's own words, and nothing is stored."""
+    """The error uses the form's labels, and nothing is stored."""
     client, _ = await new_client(console, visitor, project)
     for typed, sentence in (
         ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
@@ -154,7 +158,7 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
         ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
         ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
         ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code"),
-        ({"post_logout_redirect_uris": "x"}, "Addresses after signing out: number 1 of the list must be absolute"),
+        ({"post_logout_redirect_uris": "x"}, "Post-logout redirect URIs: number 1 of the list must be absolute"),
         ({"backchannel_logout_uri": "x"}, "The back-channel logout URI must be absolute"),
         ({"auth_method": "x"}, "auth_method must be one of: any, basic, post, none."),
     ):
@@ -168,7 +172,7 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
 
 
 async def test_deleting_a_client(visitor: Visitor, console: Installation, project: Project) -> None:
-    """It leaves the list, and its pages are 404, as are those of another project's or a made-up client."""
+    """The client leaves the list, and its pages are 404, as for another project's or an unknown client."""
     client, _ = await new_client(console, visitor, project)
     other, _ = await visitor.create_project("Other")
     foreign, _ = await new_client(console, visitor, other)
@@ -210,9 +214,10 @@ async def test_groups_in_the_console(visitor: Visitor, console: Installation) ->
     await visitor.submit(page, f"{page}/allowed-groups", **{"allowed staff": "on"})
     assert await groups() == Groups({"admins": (), "staff": ("2002",)}, ("staff",))
     assert "2002" in (await visitor.get(page)).html
+    assert copied(await visitor.get(page))["Scopes"] == "openid profile groups"
     for refused, sentence in (
-        (await edit("delete-group", group="staff"), "staff"),
-        (await edit("add-member", group="staff", messenger_id="ada"), "list of messenger ids"),
+        (await edit("delete-group", group="staff"), "is one of the groups that may sign in"),
+        (await edit("add-member", group="staff", messenger_id="ada"), "must be a number"),
         (await edit("add-group", group="<b>"), "The name of a group"),
         (await edit("", group="staff"), "Use the forms"),
     ):
@@ -237,7 +242,9 @@ async def test_who_is_signed_in_and_signing_one_out(visitor: Visitor, console: I
     changes = ClientChanges(name="Grafana", redirect_uris=(URI,), **settings)  # type: ignore[arg-type]
     client, _ = await new_client(console, visitor, project, changes)
     page = f"{page_of(project, client)}/grants"
-    assert f'href="{page}"' in (await visitor.get(page_of(project, client))).html
+    shown = await visitor.get(page_of(project, client))
+    assert f'href="{page}"' in shown.html
+    assert copied(shown)["Scopes"] == "openid profile offline_access"
     assert "Nobody is signed in" in (await visitor.get(page)).text
     now = console.clock()
     ada = await grant(console.storage, project.id, client.id, MessengerIdentity("1001", "Ada <b>", "ada"), now)

@@ -86,7 +86,9 @@ async def test_a_bug_is_a_page_and_one_line(
 async def test_a_failure_page_that_fails_is_still_answered(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exception
 ) -> None:
-    """Nothing reaches the server, which would log its message: the answer is the API's, with the console's headers.
+    """No exception reaches the server, which would log its message.
+
+    The answer is the API's, with the console's headers.
 
     But for the policy: that of an answer which is no page allows nothing at all.
     """

@@ -112,7 +112,7 @@ class Client:
 
 
 class Streams:
-    """Opens streams, and sees to it that none is left of them."""
+    """Opens streams, and asserts that none stays open."""
 
     def __init__(self, console: Installation) -> None:
         self._console = console

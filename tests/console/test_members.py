@@ -88,7 +88,7 @@ async def test_an_account_comes_first(visitor: Visitor, stranger: Visitor, proje
 
 
 async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor, project: Project) -> None:
-    """A used, revoked or mistyped link says so, and what to do; an owner revokes one on the page."""
+    """A used, revoked or mistyped link says so and what to do; an owner can revoke a link on the page."""
     members = f"/console/projects/{project.id}/members"
     code = await invited(visitor, project)
     own = await visitor.follow(await visitor.submit(JOIN, JOIN, code=code))
@@ -107,7 +107,7 @@ async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor, proje
 
 
 async def test_owners_change_and_remove_members(visitor: Visitor, stranger: Visitor, project: Project) -> None:
-    """But not the last owner; a removed member finds nothing any more."""
+    """Owners can change and remove members except the last owner; a removed member no longer finds the project."""
     members = f"/console/projects/{project.id}/members"
     await join(visitor, project, stranger, "developer")
     own, others = f"{members}/{visitor.developer.id}", f"{members}/{stranger.developer.id}"
@@ -166,7 +166,7 @@ async def test_only_those_who_may_erase_a_user_see_the_button(
 
 
 async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: Visitor, project: Project) -> None:
-    """The table is that of the rules. A member who is no owner sees no forms but the one to leave."""
+    """The table matches the rules. A member who is not an owner sees only the form to leave."""
     await join(visitor, project, stranger, "viewer")
     shown = await stranger.get(f"/console/projects/{project.id}/members")
     rows = shown.rows(".//details//table")

@@ -99,7 +99,7 @@ async def test_waiting_is_bounded(anonymous: Browsing) -> None:
 
 
 async def test_nobody_has_the_account(console: Installation, anonymous: Browsing) -> None:
-    """A messenger account without a developer is named as text, told whom to ask, and not signed in."""
+    """A messenger account without a developer is not signed in; the page names it as text and says whom to ask."""
     await bind(console, await console.add_developer("ada@example.com"))
     await console.messenger.confirm(await start(anonymous), MessengerIdentity("77", "<b>Eve</b>\u202e", ""))
     shown = await anonymous.get(WAITING)

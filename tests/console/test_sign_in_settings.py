@@ -38,7 +38,7 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
 
 
 async def test_the_policy_is_chosen_in_the_form(visitor: Visitor, console: Installation, project: Project) -> None:
-    """With a page to return to. Without one, the form says what is missing and keeps the input."""
+    """A policy needs a page to return to. Without one, the form says what is missing and keeps the input."""
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
     refused = await visitor.post(path, fields | {"same_device": "require"})
@@ -77,7 +77,7 @@ async def test_a_plan_without_room_says_so(console: Installation) -> None:
 
 
 async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation, project: Project) -> None:
-    """The waiting page shows the number that confirms, also after a reload; without match codes it shows none."""
+    """The waiting page shows the number to choose, also after a reload; without match codes, it shows none."""
     assert not (await start(visitor, project)).all(".//strong[@class='match-code']")
     await visitor.get(f"{page_of(project)}/again")
     await visitor.change(project, match_code=True)
@@ -177,7 +177,7 @@ async def test_users_of_a_project_are_shown_and_exported(
 
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "%D9%A1", "1'--"])
 async def test_a_wrong_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
-    """Neither to be asked nor to be erased."""
+    """A malformed id is answered as an unknown page, for the user's page and for the erasure."""
     page = f"/console/users/{user}/erase"
     for shown in (await visitor.get(page), await visitor.post(page, {})):
         assert shown.status == 400

@@ -205,7 +205,7 @@ CLIENT |= {"authorization_code": "on"}
 
 
 async def test_a_session_that_may_only_read(console: Installation, visitor: Visitor) -> None:
-    """Without the scope, every form except signing out is refused with a page that names the scope."""
+    """Without the scope `write`, every form except signing out is refused with a page that names the scope."""
     project, _ = await visitor.create_project("Shop", webhook_url="https://example.com/")
     client, _ = await console.services.clients.create_client(
         visitor.actor, project.id, ClientChanges(name="App", redirect_uris=("https://app.example/",))

@@ -28,7 +28,10 @@ async def decided(visitor: Visitor, console: Installation, project: Project, act
 
 
 async def send(console: Installation, answer: WebhookResponse) -> int:
-    """Send what is due, as the worker does, to a receiver that answers so; return how many events that were."""
+    """Send each due event, as the worker does, to a receiver that answers with `answer`.
+
+    Return the number of events.
+    """
     deliveries = await console.webhooks.claim_deliveries(100)
     for delivery in deliveries:
         await console.webhooks.finish_attempt(delivery, answer)
@@ -68,7 +71,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
 
 
 async def test_a_failed_test_alone_is_not_a_working_endpoint(visitor: Visitor, console: Installation) -> None:
-    """A failed test is no failure of the endpoint, but the page must not call the endpoint working or untried."""
+    """A failed test is not a failure of the endpoint, but the page must not call the endpoint working or untried."""
     project, _ = await visitor.create_project(webhook_url=URL)
     console.receiver.answer = WebhookResponse(5, 500)
     await console.services.deliveries.send_test(visitor.actor, project.id)

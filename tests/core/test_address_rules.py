@@ -1,4 +1,4 @@
-"""The addresses that webhooks may be posted to: the table, its edges, and those that an operator allows."""
+"""The addresses that webhooks may be posted to: the table of ranges, their edges, and those that an operator allows."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -59,7 +59,7 @@ UNREADABLE = [
 
 
 def test_what_is_not_public_is_refused_by_the_name_of_its_range(subtests: pytest.Subtests) -> None:
-    """The first and last addresses of each range, however they are written."""
+    """The first and last address of each range is refused with the range's name, in every notation."""
     for name, address in [(name, each) for name, some in NOT_PUBLIC.items() for each in some]:
         with subtests.test(name=name, address=address):
             assert AddressRules().problem(address) == name
@@ -68,7 +68,7 @@ def test_what_is_not_public_is_refused_by_the_name_of_its_range(subtests: pytest
 
 
 def test_every_range_is_held_by_examples() -> None:
-    """A new line of the table needs a line here."""
+    """Each line of the table needs an example in this file."""
     assert NOT_PUBLIC.keys() == RANGES.keys()
     for name, networks in RANGES.items():
         for network in networks:
@@ -87,7 +87,7 @@ def test_every_range_is_named_in_the_documents() -> None:
 
 
 def test_public_addresses_are_not_refused(subtests: pytest.Subtests) -> None:
-    """The neighbours of each range, and well-known servers."""
+    """The neighbours of each range, and well-known servers, are accepted."""
     for address in PUBLIC:
         with subtests.test(address=address):
             assert AddressRules().problem(address) is None
@@ -121,7 +121,7 @@ def test_of_ipv6_only_one_eighth_is_public(number: int) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_ipv4_agrees_with_the_standard_library_but_for_four_ranges(number: int) -> None:
-    """A second table, of other hands, as an oracle; it takes these ranges for public."""
+    """The standard library's table, an independent one, agrees except for four ranges that it calls public."""
     address = IPv4Address(number)
     if AddressRules().problem(str(address)) is None:
         assert address.is_global
@@ -135,7 +135,7 @@ def test_ipv4_agrees_with_the_standard_library_but_for_four_ranges(number: int) 
 
 
 def test_ranges_are_allowed_by_name() -> None:
-    """Each name opens its own range and no other, also not one that lies within it."""
+    """Each name allows its own range and no other, not even a range inside it."""
     for allowed in RANGES:
         rules = AddressRules([allowed.upper()])
         for name, addresses in NOT_PUBLIC.items():
@@ -162,7 +162,7 @@ def test_networks_are_allowed_by_their_address() -> None:
     ],
 )
 def test_where_a_cloud_answers_is_opened_by_name_alone(allowed: list[str]) -> None:
-    """A range or a wide network that an operator allows for receivers of their own gives away no cloud's secrets."""
+    """Metadata services of clouds are allowed only by name, not by a wide network that an operator allows."""
     for address in NOT_PUBLIC["cloud-internal"]:
         assert AddressRules(allowed).problem(address) == "cloud-internal"
         assert AddressRules([*allowed, "cloud-internal"]).problem(address) is None
@@ -183,7 +183,7 @@ def test_where_a_cloud_answers_is_opened_by_name_alone(allowed: list[str]) -> No
     ],
 )
 def test_an_address_inside_another_is_checked_too(allowed: str, prefix: str) -> None:
-    """Allowing a gateway's range, as a network without IPv4 must, is no way to internal IPv4 addresses."""
+    """Allowing a gateway's range, as a network without IPv4 must, does not allow internal IPv4 addresses."""
     rules = AddressRules([allowed])
     assert rules.problem(f"{prefix}8.8.8.8") is None
     assert rules.problem(f"{prefix}127.0.0.1") == "loopback"
@@ -194,7 +194,7 @@ def test_an_address_inside_another_is_checked_too(allowed: str, prefix: str) -> 
 
 
 def test_tunnels_are_checked_for_what_they_lead_to() -> None:
-    """6to4 carries one IPv4 address, Teredo two of them, the second with its bits turned."""
+    """6to4 contains one IPv4 address, Teredo two, the second with inverted bits."""
     rules = AddressRules(["6to4", "teredo"])
     assert rules.problem("2002:808:808::1") is None
     assert rules.problem("2002:7f00:1::1") == "loopback"

@@ -45,7 +45,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
     ],
 )
 def test_an_answer_that_takes_nothing_says_so(statuses: Sequence[int], expected: str | None) -> None:
-    """Only a 2xx takes an event (contract.md, Webhooks). A 3xx that names no other address is not a redirect."""
+    """Only a 2xx accepts an event (contract.md, Webhooks). A 3xx without another address is not a redirect."""
     assert {attempt_error(status, None) for status in statuses} == {expected}
 
 

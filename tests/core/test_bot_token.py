@@ -8,7 +8,7 @@ SECRET = "AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJ-jK_"
 
 
 def test_a_token_begins_with_the_bots_id() -> None:
-    """As the Bot API documents it; an id has at most 52 bits."""
+    """A token begins with the bot's id, of at most 52 bits, as the Bot API documents."""
     assert bot_id_of(f"7000000001:{SECRET}") == 7_000_000_001
     assert bot_id_of(f"1:{SECRET}") == 1
     assert bot_id_of(f"{2**52 - 1}:{SECRET}") == 2**52 - 1
@@ -37,5 +37,5 @@ def test_a_token_begins_with_the_bots_id() -> None:
     ],
 )
 def test_nothing_else_is_a_token(token: str) -> None:
-    """0 stands for the service's own bot, a second spelling of an id for a second bot, a slash for another address."""
+    """0 is the service's own bot, another spelling would be another bot, and a slash would change the address."""
     assert bot_id_of(token) is None

@@ -25,7 +25,7 @@ OTHERS = [
 
 
 def test_images_by_their_content() -> None:
-    """The type is that of the content, whatever the file is called; everything else is refused."""
+    """The type is detected from the content, whatever the file's name; other files are refused."""
     assert {content: read_logo(content) for content in IMAGES} == {
         content: Logo(content, media_type) for content, media_type in IMAGES.items()
     }

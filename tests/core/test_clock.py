@@ -1,4 +1,4 @@
-"""Instants as integers, and how they are written."""
+"""Instants as integers, and their text form."""
 
 import time
 from datetime import UTC, datetime
@@ -25,13 +25,13 @@ YEAR_9999 = 253_402_300_799_999
     ],
 )
 def test_instants_are_written_as_the_contract_has_them(instant: int, text: str) -> None:
-    """UTC, milliseconds, Z."""
+    """An instant is written in UTC with milliseconds and Z."""
     assert iso8601(instant) == text
 
 
 @given(st.integers(0, YEAR_9999 - 1))
 def test_no_millisecond_is_lost_and_text_sorts_like_time(instant: int) -> None:
-    """Any instant can be read back exactly: no float on the way."""
+    """Every instant can be read back exactly, because no float is involved, and its text sorts by time."""
     moment = datetime.fromisoformat(iso8601(instant))
     assert moment.tzinfo == UTC
     assert round(moment.timestamp() * 1000) == instant
@@ -40,7 +40,7 @@ def test_no_millisecond_is_lost_and_text_sorts_like_time(instant: int) -> None:
 
 @given(st.integers(0, 65_535))
 def test_days_are_utc_days(day: int) -> None:
-    """First and last millisecond of a day have its number and its date."""
+    """The first and the last millisecond of a day give its number and its date."""
     first, last = day * DAY, (day + 1) * DAY - 1
     assert day_number(first) == day_number(last) == day
     assert iso_date(day) == iso8601(first)[:10] == iso8601(last)[:10]

@@ -11,7 +11,7 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 def test_the_pair_of_the_standard() -> None:
-    """RFC 7636, appendix B: this verifier is the one behind this challenge. Without a challenge, any proves."""
+    """The verifier of RFC 7636, appendix B, proves its challenge. Without a challenge, every verifier is accepted."""
     digest = challenge_digest(CHALLENGE)
     assert digest == hashlib.sha256(VERIFIER.encode()).digest()
     assert is_proven(digest, VERIFIER)
@@ -23,7 +23,7 @@ def test_the_pair_of_the_standard() -> None:
     "verifier", [None, "", VERIFIER[:-1], VERIFIER + "A", VERIFIER.lower(), CHALLENGE, "é" * 43, "\ud800" * 43]
 )
 def test_any_other_verifier_proves_nothing(verifier: str | None) -> None:
-    """None, a shorter, longer or other one, the challenge itself, and text that no encoding has."""
+    """No verifier, a shorter, longer or different one, the challenge itself, and unencodable text are refused."""
     assert not is_proven(challenge_digest(CHALLENGE), verifier)
 
 

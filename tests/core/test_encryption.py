@@ -1,4 +1,4 @@
-"""Encryption at rest: bound to its row, under the master key, and never opened when altered."""
+"""Encryption at rest: each value is bound to its row, encrypted with the master key, and unreadable if changed."""
 
 import base64
 import logging
@@ -18,7 +18,7 @@ ENCRYPTOR = Encryptor(GOOD)
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8"), max_size=60))
 def test_what_was_encrypted_is_opened_again(plaintext: str, associated_data: str) -> None:
-    """Any text, any place."""
+    """Any text is decrypted again at any place."""
     assert (
         ENCRYPTOR.decrypt(ENCRYPTOR.encrypt(plaintext, associated_data, system_entropy), associated_data) == plaintext
     )
@@ -32,7 +32,7 @@ def test_the_plaintext_is_not_in_the_encrypted_value_and_no_two_are_alike() -> N
 
 
 def test_a_value_moved_to_another_row_does_not_open() -> None:
-    """Swapping two rows in the store must not swap two projects' secrets."""
+    """After two rows are swapped in the store, neither project's secret decrypts."""
     encrypted = ENCRYPTOR.encrypt(SECRET, "webhook_secret:proj_1", system_entropy)
     for associated_data in ("webhook_secret:proj_2", "event_body:proj_1", "", "webhook_secret:proj_1 "):
         with pytest.raises(DecryptionFailed):
@@ -40,7 +40,7 @@ def test_a_value_moved_to_another_row_does_not_open() -> None:
 
 
 def test_every_flipped_bit_is_noticed() -> None:
-    """Version, key id, nonce, ciphertext and tag: one flipped bit anywhere breaks the seal."""
+    """One flipped bit in version, key id, nonce, ciphertext or tag makes decryption fail."""
     encrypted = ENCRYPTOR.encrypt("short", "row:1", system_entropy)
     for place in range(len(encrypted)):
         for bit in range(8):
@@ -51,7 +51,7 @@ def test_every_flipped_bit_is_noticed() -> None:
 
 
 def test_every_shortened_value_is_noticed() -> None:
-    """A value cut off at any length, or with a tail, breaks the seal and nothing else breaks."""
+    """A value that was cut off at any length or extended fails to decrypt with the usual error."""
     encrypted = ENCRYPTOR.encrypt(SECRET, "row:1", system_entropy)
     for length in range(len(encrypted)):
         with pytest.raises(DecryptionFailed):
@@ -66,7 +66,7 @@ def keys(count: int) -> list[str]:
 
 @pytest.mark.parametrize("between", [",", "\n", " , ", "\r\n"])
 def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
-    """Keys are separated by commas in the environment or line ends in the file, and the key id selects one."""
+    """Keys are separated by commas or line ends. The first encrypts, and the key id selects the one that decrypts."""
     old, new, other = keys(3)
     both = Encryptor(f"{new}{between}{old}\n")
     for encryptor in (Encryptor(old), Encryptor(new)):
@@ -145,7 +145,7 @@ def test_derived_secrets_differ_by_purpose_and_by_key_and_are_the_same_on_every_
 
 
 def test_a_encryptor_does_not_show_its_key(caplog: pytest.LogCaptureFixture) -> None:
-    """An encryptor that lands in a log line or a traceback gives nothing away."""
+    """An encryptor in a log line or a traceback does not show its key."""
     logging.getLogger().warning("%r %s", ENCRYPTOR, ENCRYPTOR)
     assert base64.b64encode(bytes(range(32))).decode() not in caplog.text
     assert repr(bytes(range(32))) not in caplog.text

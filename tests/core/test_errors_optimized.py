@@ -1,4 +1,4 @@
-"""`python -OO` removes docstrings and asserts; no error may lose its sentence by that."""
+"""`python -OO` removes docstrings and asserts; no error may lose its sentence."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ print(json.dumps({"declared": declared, "answers": answers, "responses": respons
 
 
 def run(*options: str) -> dict[str, Any]:
-    """Return what the program prints."""
+    """Run a program and return its output."""
     command = [sys.executable, *options, "-c", PROGRAM]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
@@ -49,7 +49,7 @@ def run(*options: str) -> dict[str, Any]:
 
 
 def test_errors_are_the_same_without_docstrings() -> None:
-    """Code, status, sentence and answer of every error, and the failures in the OpenAPI document."""
+    """Code, status, sentence and answer of every error, and the errors in the OpenAPI document, are the same."""
     told = run("-OO")
     assert len(told["declared"]) > 80
     assert all(code and sentence for code, _, sentence, _ in told["declared"].values())

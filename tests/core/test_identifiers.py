@@ -51,7 +51,7 @@ def test_the_day_changes_at_utc_midnight_exactly() -> None:
 
 @given(st.binary(min_size=32, max_size=32), st.sampled_from(BASE64URL))
 def test_only_one_spelling_of_a_token_leads_to_a_session(raw: bytes, last: str) -> None:
-    """The last character has two unused bits; a spelling that sets them is no token."""
+    """The last character has two unused bits; a token that sets them is refused."""
     token = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
     other = token[:-1] + last
     canonical = BASE64URL.index(last) % 4 == 0
@@ -77,7 +77,7 @@ def test_ids_are_letters_and_digits_that_carry_their_randomness(noise: bytes) ->
 
 
 def test_project_ids_are_recognized_by_their_form() -> None:
-    """A malformed id is refused before the store is asked."""
+    """A malformed id is refused before the store is read."""
     assert is_project_id("proj_" + "a" * 22)
     assert is_project_id("proj_" + "a" * 16)
     stem = "proj_" + "a" * 21
@@ -99,7 +99,7 @@ def test_a_new_key_is_a_key_of_its_kind_only(prefix: str, noise: bytes) -> None:
 
 @given(PREFIXES, st.binary(min_size=32, max_size=32), st.data())
 def test_every_corruption_of_one_character_is_noticed(prefix: str, noise: bytes, data: st.DataObject) -> None:
-    """A mistyped key is refused by its checksum, at every place and for every other letter."""
+    """The checksum refuses a mistyped key, at every place and for every other letter."""
     key = new_key(prefix, lambda size: noise[:size])
     place = data.draw(st.integers(0, len(key) - 1))
     for letter in (*ALPHABET, "_", "-", " ", "\0", "é"):
@@ -109,7 +109,7 @@ def test_every_corruption_of_one_character_is_noticed(prefix: str, noise: bytes,
 
 @given(PREFIXES, st.binary(min_size=32, max_size=32), st.integers(0, 50))
 def test_dropping_and_swapping_characters_is_noticed(prefix: str, noise: bytes, place: int) -> None:
-    """The two commonest slips of a hand: a character left out, two neighbours exchanged."""
+    """The checksum refuses the two most common typing errors: a missing character and two swapped neighbours."""
     key = new_key(prefix, lambda size: noise[:size])
     assert not is_key(key[:place] + key[place + 1 :], prefix)
     swapped = key[:place] + key[place : place + 2][::-1] + key[place + 2 :]
@@ -130,14 +130,14 @@ def test_a_key_is_stored_as_its_sha256() -> None:
 
 
 def test_a_webhook_secret_has_the_standard_webhooks_form() -> None:
-    """`whsec_` and the base64 of exactly 32 bytes."""
+    """A webhook secret is `whsec_` and the base64 of exactly 32 bytes."""
     secret = new_webhook_secret(lambda size: bytes(range(size)))
     assert base64.b64decode(secret.removeprefix("whsec_"), validate=True) == bytes(range(32))
 
 
 @given(st.integers(0, 62**7 - 2), st.integers(1, 1_000), st.binary(min_size=12, max_size=12))
 def test_event_ids_sort_by_time_and_keep_their_randomness(now: int, later: int, noise: bytes) -> None:
-    """Ids of one time lie side by side in the store; the fifteen characters behind the time are drawn."""
+    """Ids of one time are adjacent in the store; the fifteen characters after the time are random."""
     first = new_event_id(now, lambda size: noise[:size])
     second = new_event_id(min(now + later, 62**7 - 1), lambda size: noise[:size])
     assert re.fullmatch(r"evt_[A-Za-z0-9]{22}", first)

@@ -57,7 +57,7 @@ def is_refused(text: str, bot_id: int = BOT_ID) -> bool:
 
 
 def test_data_of_telegram(subtests: pytest.Subtests) -> None:
-    """Data that Telegram signed is accepted with the key of its environment, and for its bot only."""
+    """Data that Telegram signed is accepted with the key of its environment, and only for its bot."""
     production, test = map(Ed25519PublicKey.from_public_bytes, (PRODUCTION_KEY, TEST_KEY))
     for auth_date, rest in OF_TELEGRAM.items():
         with subtests.test(auth_date=auth_date):
@@ -166,7 +166,7 @@ NOT_SIGNED: dict[str, str] = {
 
 
 def test_signed_data_that_is_refused(subtests: pytest.Subtests) -> None:
-    """Data with a genuine signature is refused if it does not describe a person in a private chat."""
+    """Correctly signed data is refused if it does not describe a person in a private chat."""
     for name, fields in SIGNED_BUT_REFUSED.items():
         with subtests.test(name):
             assert is_refused(signed(fields))
@@ -210,7 +210,7 @@ def test_age(subtests: pytest.Subtests) -> None:
 
 
 def test_no_altered_text_signs_in_anybody_else() -> None:
-    """A text with another character, or without one, is refused, or is another spelling of the same data."""
+    """A text with a changed or missing character is refused, or is another spelling of the same data."""
     original = read(TEXT)
     for position, character in enumerate(TEXT):
         for other in {"", "a", "Z", "9", "%", "&", "="} - {character}:

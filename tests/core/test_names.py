@@ -1,4 +1,4 @@
-"""Names that other people choose cannot pose as more than a name."""
+"""Names that other people choose cannot imitate other text."""
 
 import unicodedata
 
@@ -33,13 +33,13 @@ RARE_SELECTORS = ["\ufe00", "\u180b", "\U000e0100"]
 
 @pytest.mark.parametrize("name", GOOD)
 def test_names_of_the_world_are_accepted(name: str) -> None:
-    """Scripts, emoji and punctuation of people's real names and shops."""
+    """Names in every script, and emoji and punctuation of real people's and shops' names, are accepted."""
     assert name_problem(name) is None
 
 
 @pytest.mark.parametrize("name", ["", "a" * 101, "x" * 1_000_000])
 def test_names_have_one_to_a_hundred_characters(name: str) -> None:
-    """contract.md, Developer endpoints."""
+    """A name has one to a hundred characters (contract.md, Developer endpoints)."""
     assert name_problem(name) == "must have 1 to 100 characters"
 
 
@@ -59,7 +59,7 @@ def test_a_name_of_only_invisible_characters_is_refused(subtests: pytest.Subtest
 
 @pytest.mark.parametrize("control", BIDI)
 def test_direction_controls_are_not_shown(control: str) -> None:
-    """A name must not change its reading by reversing a part of itself."""
+    """A name cannot change its reading by reversing a part of itself."""
     assert visible_name(f"Ba{control}nk{control}") == "Bank"
     assert isolated_name(f"{control}Bank") == "\u2068Bank\u2069"
 
@@ -72,7 +72,7 @@ def test_controls_and_zero_width_spaces_are_not_shown(character: str) -> None:
 
 
 def test_joined_emoji_and_persian_words_stay_whole() -> None:
-    """The joiners are kept where they join, and dropped where they hang on an end."""
+    """Joiners are kept between characters and removed at the ends."""
     assert visible_name("👩\u200d💻") == "👩\u200d💻"
     assert visible_name("می\u200cخواهم") == "می\u200cخواهم"
     assert visible_name("\u200dA\u200d\u200c") == "A"
@@ -108,7 +108,7 @@ def test_an_accepted_name_shows_something(text: str) -> None:
 
 @given(st.text())
 def test_stored_text_can_always_be_stored(text: str) -> None:
-    """NUL and lone surrogates go, all else stays as the messenger sent it."""
+    """NUL and lone surrogates are removed; the rest stays as the messenger sent it."""
     kept = stored_text(text)
     assert kept.encode().decode() == kept
     assert "\0" not in kept

@@ -1,4 +1,4 @@
-"""A project's own texts: which are accepted, and which one applies."""
+"""A project's own texts: the accepted ones, and which one applies."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 def test_what_is_refused(subtests: pytest.Subtests) -> None:
-    """The sentence names the language and the key, and repeats nothing else that the caller sent."""
+    """The sentence names the language and the key, and repeats no other input."""
     for given, sentence in REFUSED:
         with subtests.test(sentence=sentence), pytest.raises(InvalidRequest) as refusal:
             read_texts(given)
@@ -50,7 +50,10 @@ def test_what_is_refused(subtests: pytest.Subtests) -> None:
 
 
 def test_what_is_kept() -> None:
-    """Scripts, emoji, joiners and markup are text; empty texts and languages are dropped; a copy survives storage."""
+    """Scripts, emoji, joiners and markup stay as text; empty texts and languages are dropped.
+
+    A stored copy is equal.
+    """
     given = {
         "default": {"prompt_title": "  <b>Acme</b> & Co 👩\u200d💻 ", "confirmed": ""},
         "fa": {"confirmed": "می\u200cخواهم", "button_label": "\u00a0"},
@@ -68,7 +71,7 @@ def test_what_is_kept() -> None:
 
 
 def test_which_text_applies() -> None:
-    """The language's text, else the default; else the service's own sentence stays."""
+    """The text of the user's language applies, else the project's default, else the service's own."""
     texts = {"default": {"confirmed": "Thanks", "expired": "Too late"}, "ru": {"confirmed": "Спасибо"}}
     expected = {("ru", "confirmed"): "Спасибо", ("es", "confirmed"): "Thanks", ("ru", "expired"): "Too late"}
     assert {place: own_text(texts, *place) for place in expected} == expected

@@ -38,7 +38,7 @@ def test_the_claims_are_exactly_the_eight_of_the_spec() -> None:
 
 
 def test_the_key_is_the_whole_secret_with_its_prefix() -> None:
-    """contract.md: HS256 uses the whole `whsec_…` string as bytes, not what it decodes to."""
+    """HS256 uses the bytes of the whole `whsec_…` string, not what it decodes to (contract.md)."""
     proof = sign_proof(ADA, "p", "t", SECRET, NOW)
     for wrong in (SECRET.removeprefix("whsec_"), SECRET + " ", new_webhook_secret(system_entropy)):
         with pytest.raises(jwt.InvalidSignatureError):
@@ -56,7 +56,7 @@ def test_the_proof_is_the_one_that_pyjwt_makes(name: str, phone: str | None, sec
 
 @given(st.text(st.characters(codec="utf-8")), st.integers(0, 2**43))
 def test_any_name_and_any_instant_survive(name: str, now: int) -> None:
-    """Right-to-left names, emoji, quotes and control characters come out as they went in; seconds are rounded down."""
+    """Right-to-left names, emoji, quotes and control characters are unchanged; seconds are rounded down."""
     claims = claims_of(sign_proof(MessengerIdentity("1", name, ""), "p", "t", SECRET, now), SECRET)
     assert claims["messenger_name"] == name
     assert claims["iat"] == now // 1000

@@ -16,7 +16,10 @@ RULES = st.builds(Gcra, st.integers(1, 7_000), st.sampled_from([1_450, SECOND, M
 
 
 class Bucket:
-    """The model: a leaky bucket in exact fractions. One drop a call, `burst` drops fit, `number / window` leak a ms."""
+    """The model: a leaky bucket in exact fractions.
+
+    Each call adds a drop, `burst` drops fit, and `number / window` leak a ms.
+    """
 
     def __init__(self, rule: Gcra) -> None:
         self.leak = Fraction(rule.number, rule.window)
@@ -81,7 +84,7 @@ def test_a_clock_that_is_set_back_refuses_no_caller_for_long(back: int) -> None:
 
 
 class Memory(RuleBasedStateMachine):
-    """Callers with and without much to say, in a memory that is never full: nothing is ever forgotten too early."""
+    """Callers of any frequency, in a memory that is never full: no caller is forgotten too early."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +170,7 @@ def test_made_up_keys_do_not_reset_a_caller_that_continues() -> None:
 
 
 def test_a_reset_costs_two_memories_of_callers() -> None:
-    """Fewer than twice as many admitted callers as a generation holds give no caller a new burst."""
+    """Fewer than two generations of admitted callers reset no caller."""
     keyed = KeyedGcra(Gcra(1, HOUR, 2), keys=10)
     while keyed.spend("ada", NOW):
         pass
@@ -178,7 +181,7 @@ def test_a_reset_costs_two_memories_of_callers() -> None:
 
 
 def test_a_key_is_kept_for_as_long_as_asked() -> None:
-    """With `keep` a caller that comes every 25 seconds is known each time, though what it did is long paid for."""
+    """With `keep`, a caller that comes every 25 seconds is remembered, although its calls no longer count."""
     keyed = KeyedGcra(Gcra(1, 1_450, 10), keep=MINUTE)
     assert keyed.spend_again("ada", NOW) is None
     keyed.spend("ada", NOW)

@@ -50,7 +50,10 @@ ASKED = {
 
 
 def test_each_form_is_read_and_nothing_else(subtests: pytest.Subtests) -> None:
-    """Seconds and the three forms of a date count; of several values the longest, and invalid ones ask for nothing."""
+    """Seconds and the three date formats are read.
+
+    The longest of several values counts, and invalid ones are ignored.
+    """
     for value, delay in ASKED.items():
         with subtests.test(value=value):
             assert retry_after_delay([value], NOW) == delay
@@ -65,12 +68,12 @@ def test_a_huge_value_is_a_long_delay(value: str) -> None:
 
 
 def test_a_year_of_two_digits_is_at_most_50_years_away() -> None:
-    """RFC 9110, 5.6.7: a later one is in the past."""
+    """A date that would be more than 50 years ahead is in the past (RFC 9110, 5.6.7)."""
     assert retry_after_delay(["Tuesday, 24-Nov-76 10:00:00 GMT"], NOW) > 49 * 365 * DAY
     assert retry_after_delay(["Wednesday, 24-Nov-77 10:00:00 GMT"], NOW) == 0
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=0x2FF))))
 def test_no_text_raises_an_error_or_shortens_a_delay(values: list[str]) -> None:
-    """A hostile value costs only its own event's time."""
+    """A hostile value delays only its own event."""
     assert retry_after_delay(values, NOW) >= 0

@@ -19,7 +19,7 @@ def test_the_schedule_is_that_of_the_contract() -> None:
 
 
 def test_jitter_spreads_events_that_failed_together() -> None:
-    """Two draws give two times; the least draw is the plain delay."""
+    """Two random values give two times; the smallest value gives the plain delay."""
     first = next_attempt_at(1, NOW, lambda _: b"\0\0")
     second = next_attempt_at(1, NOW, lambda _: b"\xff\xff")
     assert first == NOW + MINUTE

@@ -44,7 +44,9 @@ POLICIES: list[tuple[SameDevice, str, str, list[str], list[str]]] = [
 
 
 def test_return_urls_lead_to_the_projects_own_pages(subtests: pytest.Subtests) -> None:
-    """Under every policy. An empty list of origins allows any page only while the policy is off.
+    """Under every policy, a return URL must belong to the project.
+
+    An empty list of origins allows any page only while the policy is off.
 
     With `return_urls`, another page of an allowed origin is refused too, because it may redirect to any address.
     """

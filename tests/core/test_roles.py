@@ -14,7 +14,7 @@ PERMITTED: dict[Role, set[ProjectAction]] = {
 
 
 def test_each_role_permits_what_the_page_about_teams_says() -> None:
-    """Written down a second time, because the other tests and the page derive from the table itself."""
+    """The rights are written out a second time here. The other tests and the page derive from the table itself."""
     assert set(ROLES) == set(PERMITTED)
     for role in ROLES:
         for action in ACTIONS:

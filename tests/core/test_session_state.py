@@ -84,7 +84,10 @@ def test_only_a_pending_session_is_seen_to_expire(subtests: pytest.Subtests) -> 
 
 
 def test_a_session_is_pending_for_ten_minutes_and_five_more_to_return() -> None:
-    """service-spec.md, Limits; contract.md, Policy: the five begin with Confirm, and another code adds nothing."""
+    """A session is pending for ten minutes (service-spec.md, Limits), and may return for five minutes from Confirm.
+
+    Another code does not extend this (contract.md, Policy).
+    """
     assert SESSION_LIFETIME == 600_000
     assert next_expiry("await_return", EDGE, EDGE - 1) == EDGE - 1 + 300_000
     assert {next_expiry(event, EDGE, EDGE - 1) for event in get_args(SessionEvent) if event != "await_return"} == {EDGE}

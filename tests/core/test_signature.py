@@ -1,4 +1,4 @@
-"""Webhook signatures, checked by other people's code and by hand."""
+"""Webhook signatures, checked with third-party code and by hand."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
 @given(st.binary(max_size=200))
 def test_the_service_signature_is_hex_hmac_of_the_raw_body_with_the_whole_secret(body: bytes) -> None:
-    """service-spec.md, Authentication: hex HMAC-SHA256 of the raw body; contract.md: the whole string is the key."""
+    """The spec's signature is the hex HMAC-SHA256 of the raw body; the key is the whole string (contract.md)."""
     headers = signature_headers("evt_1", body, [SECRET], 0)
     assert headers["X-Service-Signature"] == hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
 
@@ -40,7 +40,7 @@ def test_standard_webhooks_library_refuses_what_was_changed() -> None:
 
 
 def test_the_headers_are_these_four() -> None:
-    """contract.md, Webhooks: the spec's own header and the three of the standard, with whole seconds."""
+    """The spec's own header and the three of the standard, with whole seconds (contract.md, Webhooks)."""
     headers = signature_headers("evt_1", b"{}", [SECRET], 1_795_214_643_999)
     assert set(headers) == {"X-Service-Signature", "webhook-id", "webhook-timestamp", "webhook-signature"}
     assert headers["webhook-timestamp"] == "1795214643"
@@ -49,7 +49,10 @@ def test_the_headers_are_these_four() -> None:
 
 
 def test_during_a_rotation_there_is_a_standard_signature_for_each_secret() -> None:
-    """A receiver may know either secret; X-Service-Signature has room for one, and stays on the first."""
+    """A receiver may know either secret.
+
+    X-Service-Signature has room for one signature and keeps using the first secret.
+    """
     body, now = b"{}", time.time_ns() // 1_000_000
     following = new_webhook_secret(system_entropy)
     headers = signature_headers("evt_1", body, [SECRET, following], now)

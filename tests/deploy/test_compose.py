@@ -47,7 +47,7 @@ def test_the_example_of_env_names_what_is_asked_for(compose: dict[str, Any]) -> 
 
 
 def test_every_container_has_given_up_what_it_can(compose: dict[str, Any]) -> None:
-    """Every container is read-only and has no capabilities except the one that Caddy's binary needs."""
+    """Every container is read-only and has no capability except the one that Caddy's binary needs."""
     for name, service in compose["services"].items():
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"]

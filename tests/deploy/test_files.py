@@ -37,7 +37,7 @@ def test_every_file_that_is_named_exists(subtests: pytest.Subtests) -> None:
 
 
 def test_no_secret_is_in_it(subtests: pytest.Subtests) -> None:
-    """Secret settings are empty or come from elsewhere; nothing looks like a key of any kind."""
+    """Secret settings are empty or set elsewhere, and nothing looks like a key."""
     for path in FILES:
         with subtests.test(names(path)):
             text = path.read_text(encoding="utf-8")

@@ -77,7 +77,7 @@ def settings_of(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> Settin
 
 
 def test_every_manifest_is_applied_and_is_what_it_says(kustomization: Manifest) -> None:
-    """Each file is among the resources and each resource is a file; no two objects share kind and name."""
+    """Each file is listed as a resource and each resource is a file; no two objects share kind and name."""
     assert set(kustomization["resources"]) == {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}
     kinds = {
         "Namespace": "v1",

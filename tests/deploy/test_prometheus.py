@@ -18,7 +18,7 @@ ALERTS: Final = [rule["alert"] for rule in RULES]
 
 
 def test_the_same_alerts_everywhere() -> None:
-    """Each alert has a row, a runbook, unit tests for its silence and its sound, and a test that injects its fault."""
+    """Each alert has a row, a runbook, unit tests of firing and not firing, and a test that injects its fault."""
     assert sorted(re.findall(r"^\| \[`(Taproof\w+)`\]\(#\w+\) \|", PAGE, re.MULTILINE)) == sorted(ALERTS)
     assert sorted(re.findall(r"^### (Taproof\w+)$", PAGE, re.MULTILINE)) == sorted(ALERTS)
     faults = (ROOT / "tests/slow/monitoring/test_alerts.py").read_text("utf-8")
@@ -31,7 +31,7 @@ def test_the_same_alerts_everywhere() -> None:
 
 
 def test_each_alert_leads_to_its_runbook() -> None:
-    """Each alert says how urgent it is, what happens, and where to read on."""
+    """Each alert states its urgency, its effect, and its runbook."""
     for rule in RULES:
         assert rule["labels"]["severity"] in {"page", "ticket"}
         assert rule["annotations"].keys() == {"summary", "runbook"}

@@ -1,4 +1,4 @@
-"""The paths in the files of deploy/, compared with the routes of the service: what is public is passed on, no more."""
+"""The paths in the files of deploy/ are compared with the service's routes: only public ones are passed on."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.api.unauthenticated import call_of, routes_of, running
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PRIVATE = {"/metrics", "/healthz", "/readyz"}
-"""What the ingress keeps for the cluster."""
+"""The paths that the ingress does not expose outside the cluster."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""scripts/setup.sh shows its progress, does not hide a failure, and fits a terminal as well as a log."""
+"""scripts/setup.sh shows its progress, reports failures, and prints readable text on terminals and in logs."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""The GitHub workflows: what they call exists, and a changed action or a stolen job gets as little as possible."""
+"""The GitHub workflows call only what exists, and give a changed action or a stolen job as few rights as possible."""
 
 import re
 from pathlib import Path

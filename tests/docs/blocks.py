@@ -32,7 +32,7 @@ EXEMPT = {
     "writes to /etc",
     "the test sets these itself",
 }
-"""The allowed reasons for leaving a block out. A new reason is a decision: add it here."""
+"""The allowed reasons for not running a block. Adding one is a decision."""
 _BLOCK = re.compile(
     r"(?:^ *<!-- (?P<note>[^\n]+?) -->\n)?^ *```(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,

@@ -18,7 +18,7 @@ OFFLINE = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the site, built in a separate directory with warnings as errors, and in silence.
+    """Return the site, built in a separate directory with warnings as errors and without output.
 
     The environment has the variables of the command that `make docs` runs.
     """

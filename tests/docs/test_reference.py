@@ -46,7 +46,7 @@ def test_the_page_is_what_the_code_says(name: str) -> None:
 
 
 def test_every_route_is_told_of_whole() -> None:
-    """Each operation has its parameters, the fields of its body, its answers and the code of each failure."""
+    """Each operation has its parameters, the fields of its body, its answers and the code of each error."""
     document, text = openapi(), page("api.md")
 
     def resolve(node: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Search dumps, files and answers for secrets, as they are and in every encoding that may occur on the way."""
+"""Search dumps, files and answers for secrets, in plain form and in every encoding that may occur."""
 
 import base64
 import contextlib
@@ -34,7 +34,7 @@ class Canary:
 
 
 def secret_canary(name: str, secret: str) -> Canary:
-    """A key or token. The search looks for twenty characters from its middle, so a preview is not a hit."""
+    """A key or token. The search uses twenty characters from its middle, so that a preview is not a hit."""
     core = secret.rpartition(":")[2].removeprefix("whsec_")
     start = max(0, (len(core) - 20) // 2)
     literals = _writings(core[start : start + 20])

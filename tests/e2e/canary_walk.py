@@ -349,7 +349,7 @@ def _all_tried(deliveries: list[dict[str, Any]]) -> bool:
 
 @dataclass
 class Erased:
-    """An erased user, and every string that identifies that user."""
+    """An erased user, with every string that identifies that user."""
 
     messenger_id: str
     canaries: list[Canary]

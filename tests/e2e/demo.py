@@ -37,7 +37,7 @@ class Demo:
         await expect(self.shop.get_by_role("button", name="Sign in with Telegram")).to_be_visible()
 
     async def be(self, user_id: str) -> None:
-        """Let another simulated user hold the phone."""
+        """Switch the phone to another simulated user."""
         await self.phone.locator(f"#user option[value='{user_id}']").wait_for(state="attached")
         await self.phone.locator("#user").select_option(user_id)
 
@@ -45,7 +45,7 @@ class Demo:
         await self.shop.get_by_role("button", name="Sign in with Telegram").click()
 
     async def guides(self, state: str) -> None:
-        """Wait until the page tells what to do in this state."""
+        """Wait until the page shows the instructions for this state."""
         await expect(self.page.locator("#guide")).to_have_attribute("data-state", state)
 
     async def signs_in(self, name: str) -> None:

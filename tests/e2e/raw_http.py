@@ -1,4 +1,4 @@
-"""Requests as bytes that are wrong below or at HTTP, and what the server answers to each."""
+"""Requests that are wrong below or at HTTP, and the server's answer to each."""
 
 import re
 import socket

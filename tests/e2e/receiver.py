@@ -1,4 +1,4 @@
-"""An application's webhook server on loopback: it keeps what it gets."""
+"""An application's webhook server on loopback, which keeps its requests."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Delivered:
 
 
 class Receiver:
-    """Echoes each request; `/gone` answers 410, `/broken` fails. While `go_on` is not set, no answer is sent."""
+    """Echoes each request; `/gone` answers 410, `/broken` fails. No answer is sent until `go_on` is set."""
 
     def __init__(self) -> None:
         self.delivered: list[Delivered] = []

@@ -28,7 +28,7 @@ BODIES: dict[str, dict[str, Any]] = {
 OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
 OF_EVERYBODY |= {"list_access_tokens", "create_access_token", "list_audit_entries"}
 OF_EVERYBODY |= {"erase_user"}
-"""Operations that refer to nothing of the owner's, so another developer may call them."""
+"""Operations that refer to nothing of the owner, so another developer may call them."""
 
 ABOUT_A_PROJECT = {"list_sessions", "read_analytics", "list_audit_entries"}
 """Operations that also take a project in the query."""

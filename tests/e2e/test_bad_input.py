@@ -258,7 +258,7 @@ def test_unknown_field(endpoints: Endpoints, subtests: pytest.Subtests) -> None:
 
 
 def test_duplicate_keys(endpoints: Endpoints, subtests: pytest.Subtests) -> None:
-    """The last one of duplicate keys counts, as in most JSON parsers, so an invalid last one is 400 (RFC 8259, 4)."""
+    """The last of duplicate keys counts, as in most JSON parsers, so an invalid last one is 400 (RFC 8259, 4)."""
     for endpoint in ENDPOINTS:
         with subtests.test(endpoint=endpoint):
             field = FIELDS[endpoint][0]
@@ -345,7 +345,7 @@ def test_session_tokens(endpoints: Endpoints) -> None:
 
 
 def test_queries(endpoints: Endpoints, developer: Developer) -> None:
-    """Odd query strings are ignored or refused and never cause an internal error (issue)."""
+    """Odd query strings are ignored or refused, and never cause an internal error (issue)."""
     paths = [(developer, path) for path in ("/sessions", "/analytics", "/me", "/projects")]
     paths.append((endpoints.project.developer, f"/projects/{endpoints.project.id}/deliveries"))
     for query in ("a" * 8_000, "%00=%00", "%FF=%FF", "days", "days=7&days=x", "limit=1&limit=0", "&&&=&"):

@@ -22,7 +22,7 @@ HELD = 40
 
 
 class Minter(threading.Thread):
-    """Creates access tokens with a stolen one, then with the new ones, until all are refused."""
+    """Creates access tokens with a stolen one, then with the new ones, until every call is refused."""
 
     def __init__(self, base_url: str, stolen: str) -> None:
         super().__init__(daemon=True)

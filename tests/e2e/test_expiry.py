@@ -44,7 +44,7 @@ def let_token_expire(service: Service, token_id: str) -> None:
 
 
 def test_expired_before_it_is_written_down(project: OwnProject, database: apsw.Connection) -> None:
-    """A session is expired from the instant its time is over, even before that is recorded (contract)."""
+    """A session is expired from the instant its time is over, even before the expiry is recorded (contract)."""
     for _ in range(10):
         session = project.generate()
         let_expire(database, session)

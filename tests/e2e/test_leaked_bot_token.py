@@ -104,7 +104,7 @@ def bot(client: httpx.Client, project: OwnProject) -> dict[str, Any]:
 def test_a_leaked_bot_token_confirms_nothing(
     client: httpx.Client, project: OwnProject, bot: dict[str, Any], new_phone: NewPhone
 ) -> None:
-    """A tap on reused buttons decides nothing, whatever surrounds them; an unchanged prompt works."""
+    """A tap on reused buttons decides nothing, whatever message contains them; an unchanged prompt works."""
     signed_in = []
     for trick in TRICKS:
         attacker = Attacker(client, project, bot, new_phone())

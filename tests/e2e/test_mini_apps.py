@@ -39,7 +39,7 @@ def test_a_sign_in_from_a_mini_app(
     bot: dict[str, Any],
     phone: Phone,
 ) -> None:
-    """The answer is that of verify for a confirmed session, to any origin; the same data gives nothing twice."""
+    """The answer equals that of verify for a confirmed session, for any origin; the same data works only once."""
     data = open_mini_app(phone, bot, start_param="from_the_shop")
     origin = {"Origin": "https://shop.example"}
     response = client.post(PATH, json={"project_id": project.id, "init_data": data, "new": 1}, headers=origin)
@@ -70,7 +70,7 @@ def test_a_sign_in_from_a_mini_app(
 def test_refusals(
     client: httpx.Client, developer: Developer, project: OwnProject, bot: dict[str, Any], phone: Phone
 ) -> None:
-    """Each refusal has its code, and none uses the data up."""
+    """Each refusal has its code, and leaves the data usable."""
     now = int(time.time())
     shared = developer.create_project("Shared").id
     unnamed = phone.post("mini-app", {})["init_data"]

@@ -34,7 +34,7 @@ def claims_of(client: Client, phone: Phone, answer: dict[str, Any]) -> dict[str,
 
 
 def test_a_whole_sign_in(browser: httpx.Client, shop: Client, phone: Phone, service: Service) -> None:
-    """Authorization request, page, confirmation, code, tokens, userinfo: with the values that contract.md names."""
+    """Authorization request, page, confirmation, code, tokens and userinfo have the values of contract.md."""
     page = begin(browser, shop)
     assert "Sign in to" in page.load().text
     phone.sign_in({"deeplink": page.deeplink})
@@ -97,7 +97,7 @@ def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
 
 
 def test_cancel_in_the_messenger(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """The waiting page leads back with access_denied, and says the next time that the sign-in is finished."""
+    """The waiting page returns to the application with access_denied, and later says that the sign-in is finished."""
     page = begin(browser, shop)
     assert '<meta http-equiv="refresh"' in page.load().text  # Without scripts, the page loads itself again.
     phone.sign_in({"deeplink": page.deeplink}, "Cancel")
@@ -163,7 +163,7 @@ def test_an_erasure_ends_the_tokens(browser: httpx.Client, shop: Client, phone: 
 def test_a_report_ends_what_the_application_holds(
     browser: httpx.Client, developer: Developer, project: OwnProject, phone: Phone
 ) -> None:
-    """From the report in the messenger to the application's own address: its tokens end, and it is told."""
+    """After a report in the messenger, the application's tokens end and its logout URI is called."""
     with receiving() as received:
         grants = ["authorization_code", "refresh_token"]
         app = create_client(developer, project.id, grant_types=grants, backchannel_logout_uri=f"{received.url}/out")

@@ -57,7 +57,10 @@ def test_prompt_tells_page_and_browser_unless_the_project_does_not_want_that(
 def test_a_browser_that_hides_its_page_is_told_of(
     client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
 ) -> None:
-    """A sandboxed frame sends `Origin: null`, and its prompt says so. Servers and apps send no origin: no such line."""
+    """A sandboxed frame sends `Origin: null`, and its prompt says so.
+
+    Servers and apps send no origin, so their prompts have no such line.
+    """
     shown = {}
     hidden = ("null", "", "file://", "chrome-extension://abcdefghijklmnop", "https://a b", "https://" + "a" * 4_000)
     for origin in hidden:
@@ -137,7 +140,7 @@ def test_phone_number(client: httpx.Client, project: "OwnProject", new_phone: "N
 def test_a_cancelled_request_and_a_blocked_bot_are_told(
     client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
 ) -> None:
-    """The bot edits the prompt of a session that the page cancelled; a page learns that its user blocked the bot."""
+    """The bot edits the prompt of a session that its page cancelled, and a page shows that its user blocked the bot."""
     verifier = new_code_verifier()
     body = {"project_id": project.id, "code_challenge": code_challenge(verifier)}
     session = client.post("/api/v1/generate/public", json=body).json()

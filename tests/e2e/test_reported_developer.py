@@ -70,7 +70,7 @@ def browsers(service: Service) -> Iterator[tuple[Browser, Browser]]:
 
 
 def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers: tuple[Browser, Browser]) -> None:
-    """After a report no cookie or token works in the console, the API or the bot; the answer says what ended."""
+    """After a report, no cookie or token works in the console, the API or the bot; the answer lists what was ended."""
     mine, intruder = browsers
     phone = new_phone("Ada", language_code="en")
     mine.invited(invitation(service, "reporting@example.com"), phone)

@@ -1,4 +1,4 @@
-"""A request's head is bounded, so that nobody can make the event loop split hundreds of kilobytes.
+"""A request's head is limited, so that no client can make the event loop parse hundreds of kilobytes.
 
 Each path has one spelling, so that no other one passes a proxy's rule.
 """
@@ -21,7 +21,7 @@ def status(service: Service, head: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", ["Content-Type", "Cookie", "Forwarded", "X-Forwarded-For", "Accept-Encoding", "X-Any"])
 def test_a_long_head_is_refused_before_anything_reads_it(service: Service, name: str) -> None:
-    """A normal head of 4 KB passes; the server itself answers 431 to one above the limit."""
+    """A normal head of 4 KB is accepted; the server answers 431 to a larger one than the limit."""
     begin = b"POST /api/v1/verify/public HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
     for size, refused in ((4_000, False), (HEAD_LIMIT, True), (300_000, True)):
         head = begin + name.encode() + b": " + b";" * size + b"\r\n\r\n{}"

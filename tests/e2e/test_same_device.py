@@ -69,7 +69,7 @@ def test_back_button_ends_the_sign_in(
 def test_offer_has_the_button_and_needs_no_code(
     client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
 ) -> None:
-    """The answers are those of a sign-in without a policy, and generate says that the button will be there."""
+    """The answers equal those of a sign-in without a policy, and generate announces the button."""
     plain = ["deeplink", "expires_at", "session_token"]
     assert sorted(start(client, project)) == plain
     require(project, "offer")
@@ -85,7 +85,7 @@ def test_offer_has_the_button_and_needs_no_code(
 
 
 def test_a_code_is_a_string(client: httpx.Client, project: "OwnProject") -> None:
-    """Anything else is a mistake of the client, also without a policy."""
+    """A code of another type is refused, also without a policy."""
     session = start(client, project)
     for code in (7, None, ["a"], {"a": 1}, ""):
         answer = verify(client, project, session, return_code=code)

@@ -19,7 +19,7 @@ def begin(service: Service, path: str, credential: str, body: bytes) -> socket.s
 
 
 def test_a_token_revoked_while_the_body_arrives(service: Service, developer: Developer) -> None:
-    """A revoked token is dead at once, even for a request that had begun with it (contract)."""
+    """A revoked token stops working immediately, even for a request that began with it (contract)."""
     made = developer.ask("POST", "/tokens", json={"name": "leaked"})
     body = json.dumps({"name": "backdoor"}).encode()
     with begin(service, "/api/v1/dev/tokens", made["access_token"], body) as connection:
@@ -31,7 +31,7 @@ def test_a_token_revoked_while_the_body_arrives(service: Service, developer: Dev
 
 
 def test_a_secret_key_replaced_while_the_body_arrives(service: Service, project: OwnProject) -> None:
-    """A replaced secret key is dead at once, even for a request that had begun with it (contract)."""
+    """A replaced secret key stops working immediately, even for a request that began with it (contract)."""
     body = b'{"x": 1}'
     with begin(service, "/api/v1/generate", project.secret_key, body) as connection:
         project.developer.ask("POST", f"/projects/{project.id}/regenerate")
@@ -41,7 +41,7 @@ def test_a_secret_key_replaced_while_the_body_arrives(service: Service, project:
 
 
 def test_what_takes_longer_than_ten_seconds_is_ended(service: Service, project: OwnProject, phone: Phone) -> None:
-    """A silent connection is closed, or a thousand of them would use up all file descriptors.
+    """A silent connection is closed after ten seconds; otherwise, a thousand of them would use up all file descriptors.
 
     The server waits ten seconds for the rest of a body or of a form. The simulated messenger and the demo read bodies
     themselves, and do not wait longer. A client that waits for an answer is none of these: it keeps its connection.

@@ -171,7 +171,10 @@ def test_phone_collection_needs_a_plan(stranger: Developer) -> None:
 
 
 def test_regenerate(developer: Developer, project: OwnProject, phone: Phone) -> None:
-    """Both secrets were replaced; the old key is 401 at once, and the old webhook secret signs nothing (contract)."""
+    """Both secrets are replaced.
+
+    The old key is 401 immediately, and the old webhook secret signs nothing (contract).
+    """
     early, late = project.generate(), project.generate()
     phone.sign_in(early)
     phone.sign_in(late)

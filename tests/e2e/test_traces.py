@@ -1,4 +1,4 @@
-"""One sign-in with traces: what is exported to a real receiver of OTLP, and in which traces (issue)."""
+"""The traces of one sign-in: what is exported to a real OTLP receiver, and in which traces (issue)."""
 
 import contextlib
 from collections.abc import Iterator
@@ -59,7 +59,10 @@ def sign_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignIn]:
 
 
 def test_requests(sign_in: SignIn) -> None:
-    """A request from the trusted proxy continues its caller's trace; another one begins a trace, and links to it."""
+    """A request from the trusted proxy continues its caller's trace.
+
+    Any other request begins a trace and links to the caller's.
+    """
     generate, verify = sign_in.traces.one(GENERATE), sign_in.traces.one(VERIFY)
     assert (generate.kind, generate.service, generate.failed) == ("SERVER", "signin", False)
     assert (generate.trace, generate.parent, generate.links) == (TRACE, SPAN, ())
@@ -73,7 +76,7 @@ def test_requests(sign_in: SignIn) -> None:
 
 
 def test_tap(sign_in: SignIn) -> None:
-    """A trace leads from the tap over the statement and the bot's answer to the webhook, which carries it on."""
+    """One trace covers the tap, the statement, the bot's answer and the webhook, which passes the trace on."""
     traces = sign_in.traces
     confirm = traces.one("confirm_session")
     [tap] = [span for span in traces.named("process callback_query") if span.id == confirm.parent]
@@ -92,7 +95,7 @@ def test_tap(sign_in: SignIn) -> None:
 
 
 def test_only_work_has_spans(sign_in: SignIn) -> None:
-    """No trace begins at background work: every one begins at a request or an update."""
+    """Every trace begins at a request or an update, never at background work."""
     roots = {span.name for span in sign_in.traces.spans if span.parent == ""}
     assert {name.partition(" ")[0] for name in roots} == {"GET", "POST", "process"}
     assert not [name for name in roots if "/sandbox" in name or "/readyz" in name]

@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 
 def settle(developer: Developer, receiver: Receiver, phone: Phone) -> list[Delivered]:
-    """Wait until a later event of another project has arrived, and return what came besides it.
+    """Wait until a later event of another project has arrived, and return the other events that arrived before it.
 
     A delivery that was due before would have come first.
     """

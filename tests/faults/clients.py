@@ -1,4 +1,4 @@
-"""HTTP clients in separate processes: healthy ones that poll, and others that flood a service."""
+"""HTTP clients in separate processes: healthy ones that poll and others that flood a service."""
 
 import asyncio
 import contextlib

@@ -89,7 +89,7 @@ class Worker:
 
 
 class Load:
-    """Worker processes on one place; each is told of every session that one of them creates."""
+    """Worker processes on one database; each is told of every session that another one creates."""
 
     def __init__(self, place: Place) -> None:
         self.place = place

@@ -39,8 +39,9 @@ class Place:
     project_id: str
     webhook_secret: str
     is_quick: bool = False
-    """Whether commits do not wait for the disk. They survive the death of any process, but not a power cut. The time of
-    thousands of writes then does not depend on the disk and its other users."""
+    """Whether commits skip waiting for the disk. They survive the death of any process, but not a power cut. The time
+    of thousands of writes then does not depend on the disk and its other users.
+    """
 
     def quick(self) -> "Place":
         """Return the same place with `is_quick`. On SQLite each process that opens it must apply that itself."""

@@ -1,4 +1,4 @@
-"""However many processes read a confirmed session at once, exactly one reader gets the proof."""
+"""However many processes read a confirmed session at the same time, exactly one reader gets the proof."""
 
 import asyncio
 import json

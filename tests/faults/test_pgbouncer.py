@@ -68,7 +68,7 @@ async def opened(signin: WholeSignIn, project_id: str) -> str:
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 async def test_a_pooler_is_recognised(dsn: str, mode: str) -> None:
-    """The start finds the mode. In session mode, settings last and notifications arrive."""
+    """The start detects transaction mode. In session mode, settings persist and notifications arrive."""
     assert await find_pooler(dsn) == "none"
     with running_pgbouncer(dsn, mode) as bouncer:
         assert [await find_pooler(bouncer.dsn(dsn)) for _ in range(5)] == [mode] * 5
@@ -80,7 +80,7 @@ async def test_a_pooler_is_recognised(dsn: str, mode: str) -> None:
 
 
 async def test_what_a_pooler_refuses_is_explained(dsn: str, bouncer: PgBouncer) -> None:
-    """Unlike the server, it has one error for everything."""
+    """Unlike the server, PgBouncer has one error for everything, so the sentence lists the causes."""
     url = bouncer.dsn(dsn)
     for wrong, advice in ((f"{url}?options=-c%20jit%3Doff", "ignore_startup_parameters"), (f"{url}x", "its database")):
         with pytest.raises(StoreUnavailable, match=advice):
@@ -183,7 +183,7 @@ async def test_64_pollers_and_a_bouncer_that_dies(place: Place, signin: WholeSig
 async def test_a_service_through_it(
     place: Place, start_service: StartService, signin: WholeSignIn, figure: Figure
 ) -> None:
-    """A sign-in over HTTP works; without LISTEN a waiting client learns of the tap."""
+    """A sign-in over HTTP works, and a waiting client notices the tap without LISTEN."""
     service = start_service(place)
     async with httpx.AsyncClient(base_url=service.base_url, timeout=60) as client:
         took = []

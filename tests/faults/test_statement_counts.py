@@ -64,7 +64,7 @@ def count(server: PostgresServer, place: Place, *, has_extension: bool) -> Calla
 
 
 async def together(call: Callable[[], Awaitable[object]]) -> None:
-    """Let all clients repeat the call, each as soon as it has its answer."""
+    """Let all clients repeat the call, each as soon as it gets its answer."""
 
     async def client() -> None:
         for _ in range(TURNS):

@@ -319,7 +319,7 @@ async def openid_sign_ins(place: Place) -> None:
 
 
 async def grant_phones(place: Place) -> None:
-    """The phone number in what a client holds of a user is never shown as that of another one."""
+    """The phone number in a grant is never shown as that of another user."""
     made = []
     for number, project in enumerate(await place.two_projects(collect_phone=True)):
         user, grant_id = f"{4_000 + number}", new_id("auth", system_entropy)
@@ -361,7 +361,7 @@ async def signing_keys(place: Place) -> None:
 
 
 async def the_check_of_the_key(place: Place) -> None:
-    """The value that checks the master key does not fit another marker, nor another marker's value it."""
+    """The check of the master key fits only its own marker, and no other marker fits its value."""
     connection = apsw.Connection(str(place.service.database))
     try:
         metadata: dict[str, Any] = dict(connection.execute("SELECT name, value FROM metadata").fetchall())  # type: ignore[arg-type]

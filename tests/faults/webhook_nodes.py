@@ -148,7 +148,7 @@ async def running_application(nodes: list[Node]) -> AsyncIterator[Application]:
 
 @contextlib.asynccontextmanager
 async def signing_in(application: Application, users: int) -> AsyncIterator[None]:
-    """Let this many users sign in continuously meanwhile; every sign-in must succeed."""
+    """Let this many users sign in continuously during the block; every sign-in must succeed."""
 
     async def sign_in_without_end(phone: Phone) -> None:
         while True:

@@ -1,4 +1,7 @@
-"""A body that does not arrive in time ends as a 400; nothing else is cancelled, and no timer runs in between."""
+"""A body that does not arrive in time is answered with 400.
+
+Nothing else is cancelled, and no timer runs between bodies.
+"""
 
 import asyncio
 from typing import Any
@@ -39,7 +42,7 @@ async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on(deadline
 
 
 async def test_a_cancelled_request_stays_cancelled(deadline: BodyDeadline) -> None:
-    """A cancellation by others, such as a server that stops, takes effect."""
+    """A cancellation from elsewhere, such as a stopping server, takes effect."""
     task = asyncio.create_task(read(never, deadline))
     await asyncio.sleep(0)
     task.cancel()
@@ -57,7 +60,7 @@ async def test_only_the_late_one_is_refused(deadline: BodyDeadline) -> None:
 
 
 async def test_no_timer_remains_after_a_body(deadline: BodyDeadline, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One timer is for all bodies. When it finds none that is being read, it is the last one."""
+    """All bodies share one timer. When no body is being read, it does not start again."""
     loop, timers = asyncio.get_running_loop(), []
     call_later = loop.call_later
 
@@ -76,7 +79,7 @@ async def test_no_timer_remains_after_a_body(deadline: BodyDeadline, monkeypatch
 
 
 class Slow:
-    """A client that sends some parts of a body at once, and never the rest; `sent` is the answer to it."""
+    """A client that sends some parts of a body and never the rest; `sent` is the answer that it gets."""
 
     def __init__(self, *parts: bytes, ends: bool = False) -> None:
         self._parts = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
@@ -104,7 +107,7 @@ async def read_all(_scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize("parts", [[], [b"a"], [b"a"] * 5])
 async def test_other_applications_wait_no_longer(parts: list[bytes]) -> None:
-    """A body that trickles in is answered once, with the same sentence as everywhere."""
+    """A body that arrives too slowly is answered once, with the same sentence as everywhere."""
     client = Slow(*parts)
     await BodiesInTime(read_all, 0.01)({"type": "http"}, client.receive, client.send)
     assert [message.get("status") for message in client.sent] == [400, None]

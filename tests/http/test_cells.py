@@ -1,4 +1,4 @@
-"""Cells count as the library's own metrics do, for one process and for all processes on a port."""
+"""Cells count as the Prometheus library's own metrics do, for one process and for all processes on a port."""
 
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ COUNTER: Final = CounterForm("polls_total", "Polls.", "status", ("pending", "use
 SECOND: Final = HistogramForm("second_seconds", "Second.", (0.1,))
 FORMS: Final = (FIRST, COUNTER, SECOND)
 SECONDS: Final = st.sampled_from([0.0, *BOUNDS]) | st.integers(0, 2**20).map(lambda number: number / 2**18)
-"""Among them the bounds themselves. All sums of them are exact."""
+"""Values that include the bucket bounds. All their sums are exact."""
 
 
 def shown(cells: Cells) -> str:
@@ -26,7 +26,7 @@ def shown(cells: Cells) -> str:
 
 @given(st.lists(SECONDS, max_size=20), st.lists(st.sampled_from(COUNTER.values)), st.lists(SECONDS, max_size=20))
 def test_they_show_what_the_library_shows(first: list[float], statuses: list[str], second: list[float]) -> None:
-    """Counts, buckets and sums are the library's, also for a value that equals a bound."""
+    """Counts, buckets and sums equal the library's, also for a value that equals a bound."""
     cells = Cells(FORMS, None)
     registry = CollectorRegistry()
     disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -18,7 +18,7 @@ PIECE = "x" * 65_536
 
 
 class Case:
-    """An application that sends a download, and what ends it before its last piece."""
+    """An application that sends a download, and the way in which the download ends early."""
 
     def __init__(self, count: int = 200, *, fails_at: int = 1_000, ends_at: int = 1_000, is_full: bool = False) -> None:
         self.count = count
@@ -91,7 +91,7 @@ async def test_a_client_sees_the_end_of_a_complete_download_only(
 
 
 async def test_a_client_that_reads_nothing_ends_its_download() -> None:
-    """Only what the kernel buffers is made ready for it, and then the reading of the data ends."""
+    """Only what the kernel buffers is prepared, and then the data is no longer read."""
     case = Case()
     async with asked(case):
         await case.closed.wait()

@@ -47,7 +47,7 @@ async def request(
 
 @pytest.mark.parametrize("host", ["203.0.113.9", "127.0.0.1", "2001:db8::1", "10.0.0.1", "", "unix:", None])
 async def test_https_is_answered_with_hsts(host: str | None) -> None:
-    """Every HTTPS request is answered, and the answer tells the browser to stay with HTTPS."""
+    """Every HTTPS request is answered, and the answer tells the browser to keep using HTTPS."""
     inner = Recorder()
     status, headers, _ = await request(HttpsOnly(inner), "https", host)
     assert (status, headers[HSTS[0]]) == (200, HSTS[1])
@@ -55,7 +55,7 @@ async def test_https_is_answered_with_hsts(host: str | None) -> None:
 
 
 async def test_hsts_covers_subdomains_only_when_asked() -> None:
-    """HSTS covers subdomains only if the operator says so, since a subdomain may not have HTTPS yet."""
+    """HSTS covers subdomains only if the operator asks for it, because a subdomain may not have HTTPS yet."""
     _, headers, _ = await request(HttpsOnly(Recorder(), include_subdomains=True), "https", "203.0.113.9")
     assert headers[HSTS[0]] == b"max-age=31536000; includeSubDomains"
 
@@ -115,7 +115,7 @@ FROM_THIS_MACHINE = [
 
 
 async def test_an_untrusted_proxy_on_this_machine_is_noticed(subtests: pytest.Subtests) -> None:
-    """A proxy on loopback must be trusted by name, else its plain HTTP from the world would pass as local.
+    """A proxy on loopback must be listed as trusted; otherwise, plain HTTP that it forwards would pass as local.
 
     A development proxy that forwards a browser of this machine is as local as the browser.
     """
@@ -182,9 +182,9 @@ FORWARDED = [
 
 
 async def test_a_trusted_proxy_names_client_and_protocol(subtests: pytest.Subtests) -> None:
-    """Its clients must have come over HTTPS; the client is the rightmost address that is no trusted proxy's.
+    """The clients of a trusted proxy must use HTTPS; the client is the rightmost address that is not a trusted proxy's.
 
-    Whatever stands further left was sent by the client itself, which could claim any address.
+    Addresses further left were sent by the client itself, which could claim any address.
     """
     for scheme, host, forwarded_for, proto, expected in FORWARDED:
         with subtests.test(scheme=scheme, host=host, forwarded_for=forwarded_for, proto=proto, expected=expected):
@@ -215,7 +215,7 @@ async def test_clients_of_a_local_proxy_are_no_local_programs(host: str, headers
 
 
 async def test_forwarded_beside_x_forwarded_for_is_not_believed() -> None:
-    """A proxy that sets one header forwards any value of the other from its client."""
+    """`Forwarded` is ignored next to X-Forwarded-For, because a proxy that sets one passes on the client's other."""
     inner = Recorder()
     headers = [(b"forwarded", b"for=127.0.0.1;proto=https"), (b"x-forwarded-for", b"203.0.113.9")]
     app = HttpsOnly(inner, [ip_network("10.0.0.0/8")])

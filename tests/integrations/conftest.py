@@ -1,8 +1,8 @@
-"""Small applications on the real frameworks, each a process of its own behind real HTTP, with real proofs.
+"""Small applications on the real frameworks, each a separate process behind real HTTP, with real proofs.
 
-Every site has the same pages: `/`, `/plant` (puts something into the session of who is not signed in yet), `/whoami`
-(401 unless signed in; the whole session as JSON), `/anybody` (the same for everybody) and `/members` (a page that sends
-who is not signed in to `/`).
+Every site has the same pages: `/`, `/plant` (stores a value in the session of an anonymous visitor), `/whoami` (401
+unless signed in; the whole session as JSON), `/anybody` (the same for everybody) and `/members` (redirects anonymous
+visitors to `/`).
 """
 
 import base64
@@ -55,7 +55,7 @@ def make_proof(
 
 @dataclass
 class Site:
-    """An application that runs."""
+    """A running application."""
 
     name: str
     place: Path
@@ -63,7 +63,7 @@ class Site:
     process: subprocess.Popen[bytes]
 
     def browser(self) -> httpx.Client:
-        """A browser that was never here: it keeps cookies."""
+        """A new browser, which keeps cookies."""
         return httpx.Client(base_url=self.base_url, timeout=60, verify=TRUST)
 
     def sign_in(self, browser: httpx.Client, proof: str, path: str = SIGN_IN, **headers: str) -> httpx.Response:
@@ -82,7 +82,7 @@ class Site:
 
 
 def start_site(name: str, place: Path, *options: str, **environment: str) -> Site:
-    """Start `sites/{name}_site.py` and wait until it answers. Sites in one place share what lies on the disk."""
+    """Start `sites/{name}_site.py` and wait until it answers. Sites in one place share their files."""
     environment = os.environ | {"SITE_GUARD": str(place / "proofs.db")} | SETTINGS | environment
     interface = "wsgi" if name in {"flask", "django"} else "asgi"
     if name == "django":
@@ -104,7 +104,7 @@ StartSite = Callable[..., Site]
 
 @pytest.fixture
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSite]:
-    """A function that starts a site of the test's own; `place` may be one that is in use."""
+    """Yield a function that starts a site for one test; `place` may be one that is in use."""
     started: list[Site] = []
 
     def start_one(name: str, *options: str, place: Path | None = None, **environment: str) -> Site:
@@ -118,7 +118,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSite]:
 
 @pytest.fixture(scope="module", params=["starlette", "fastapi", "flask", "django"])
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Each framework's site in turn."""
+    """Yield each framework's site in turn."""
     site = start_site(request.param, tmp_path_factory.mktemp(request.param))
     yield site
     site.stop()
@@ -131,14 +131,14 @@ def browser(site: Site) -> Iterator[httpx.Client]:
 
 
 def whoami(browser: httpx.Client) -> Any:
-    """The session of who is signed in, None when nobody is."""
+    """Return the session of the signed-in user, or None."""
     answer = browser.get("/whoami")
     assert answer.status_code in {200, 401}, answer.text
     return answer.json()["session"] if answer.status_code == 200 else None
 
 
 def start_without(site: str, place: Path, more: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Import a site as a server does when it starts, and run `more` beside it."""
+    """Import a site as a server does when it starts, and run `more` after it."""
     return subprocess.run(
         [sys.executable, "-c", f"import {site}_site\n{more}"],
         cwd=SITES,

@@ -1,4 +1,4 @@
-"""What Django alone has: `request.user`, accounts in its database, sessions on the server, mailed reports."""
+"""Features of Django only: `request.user`, accounts in its database, sessions on the server, mailed reports."""
 
 import email
 import email.policy
@@ -45,7 +45,7 @@ def users(site: Site, messenger_id: str) -> list[Any]:
 
 
 def test_the_first_sign_in_makes_a_user(site: Site, browser: httpx.Client) -> None:
-    """A user without a password is made, and found again by the messenger account at the next sign-in."""
+    """A user without a password is created, and found again by the messenger account at the next sign-in."""
     for _ in range(2):
         site.sign_in(browser, make_proof("31"))
         assert browser.get("/whoami").json()["user"] == "messenger_31"
@@ -56,7 +56,7 @@ def test_the_first_sign_in_makes_a_user(site: Site, browser: httpx.Client) -> No
 
 
 def test_a_session_ends_on_the_server(site: Site, browser: httpx.Client) -> None:
-    """The planted session is gone after a sign-in, and a copied cookie is worth nothing after a sign-out."""
+    """The planted session is gone after a sign-in, and a copied cookie does not work after a sign-out."""
     browser.get("/plant")
     planted = browser.cookies["sessionid"]
     site.sign_in(browser, make_proof("32"))
@@ -69,7 +69,7 @@ def test_a_session_ends_on_the_server(site: Site, browser: httpx.Client) -> None
 
 
 def test_a_registered_name_is_not_taken_over(site: Site, browser: httpx.Client) -> None:
-    """Somebody registered the name with a password before: the messenger account is not let into that user."""
+    """If somebody registered the name with a password before, the messenger account does not sign in to that user."""
     site.sign_in(browser, make_proof("33"))
     browser.post(SIGN_OUT, content="{}", headers=OWN)
     ask(site, "UPDATE auth_user SET password = 'md5$a$b' WHERE username = 'messenger_33'")
@@ -80,7 +80,7 @@ def test_a_registered_name_is_not_taken_over(site: Site, browser: httpx.Client) 
 
 
 def test_a_user_who_is_switched_off_stays_out(site: Site, browser: httpx.Client) -> None:
-    """`is_active` ends the running session of `request.user`, and lets no new one begin."""
+    """A user whose `is_active` is false loses the running session and cannot sign in."""
     site.sign_in(browser, make_proof("34"))
     ask(site, "UPDATE auth_user SET is_active = 0 WHERE username = 'messenger_34'")
     assert browser.get("/members").status_code == 302
@@ -90,13 +90,13 @@ def test_a_user_who_is_switched_off_stays_out(site: Site, browser: httpx.Client)
 
 
 def test_django_tokens_are_not_needed_and_still_asked_for_elsewhere(site: Site, browser: httpx.Client) -> None:
-    """Only the endpoint, which has a rule of its own, is exempt from Django's."""
+    """Only the endpoint, which has its own check, is exempt from Django's CSRF check."""
     assert site.sign_in(browser, make_proof("35")).status_code == 200
     assert browser.post("/plant").status_code == 403
 
 
 def test_behind_a_proxy_the_public_address_counts(site: Site, browser: httpx.Client) -> None:
-    """The origin is compared with the one that Django's settings make of the proxy's headers."""
+    """The origin is compared with the address that Django's settings derive from the proxy's headers."""
     public = {"Host": "shop.example.com", "X-Forwarded-Proto": "https"}
     for origin, status in (("https://shop.example.com", 200), ("http://shop.example.com", 403)):
         headers = public | {"Origin": origin}
@@ -104,7 +104,7 @@ def test_behind_a_proxy_the_public_address_counts(site: Site, browser: httpx.Cli
 
 
 def test_without_django_contrib_auth(start: StartSite) -> None:
-    """An application without users of its own has the identity in its session, and a fresh session too."""
+    """An application without a user model has the identity in its session, and gets a new session at each sign-in."""
     site = start("django", SITE_USERS="no")
     with site.browser() as browser:
         browser.get("/plant")
@@ -118,7 +118,7 @@ def test_without_django_contrib_auth(start: StartSite) -> None:
 
 
 def test_a_guard_of_ones_own(start: StartSite) -> None:
-    """TAPROOF_GUARD takes the cache's place."""
+    """TAPROOF_GUARD replaces the guard in the cache."""
     site = start("django", SITE_GUARD_KIND="sqlite", SITE_CACHE="dummy")
     proof = make_proof()
     with site.browser() as browser, site.browser() as other:
@@ -126,7 +126,10 @@ def test_a_guard_of_ones_own(start: StartSite) -> None:
 
 
 def test_a_guard_that_fails_lets_nobody_in_and_mails_no_secret(start: StartSite) -> None:
-    """When it cannot be known whether a proof was used, it is refused; the report to the admins holds no proof."""
+    """If the guard cannot tell whether a proof was used, the proof is refused.
+
+    The report to the admins contains no proof.
+    """
     site = start("django", SITE_GUARD_KIND="broken")
     proof = make_proof()
     with site.browser() as browser:
@@ -146,7 +149,7 @@ def test_a_guard_that_fails_lets_nobody_in_and_mails_no_secret(start: StartSite)
 
 
 def test_a_password_does_not_sign_in_through_the_messenger_backend(site: Site) -> None:
-    """The backend answers to an identity only; the one for passwords works beside it, called either way."""
+    """The backend accepts an identity only, and the password backend works beside it, whichever comes first."""
     program = """
 from asgiref.sync import async_to_sync
 from django.contrib.auth import aauthenticate, authenticate
@@ -199,7 +202,7 @@ print(user.messenger_id, user.username, sign_in("38") == user, sign_in("39"))
 
 @pytest.mark.parametrize("is_unique", [True, False])
 def test_a_user_model_with_a_messenger_id(tmp_path: Path, *, is_unique: bool) -> None:
-    """Its unique field is what a user is found by, with a password or without; one that is not unique is refused."""
+    """A user is found by the unique field, with or without a password; a field that is not unique is refused."""
     (tmp_path / "accounts").mkdir()
     (tmp_path / "accounts" / "__init__.py").touch()
     (tmp_path / "accounts" / "models.py").write_text(ACCOUNT.replace("IS_UNIQUE", str(is_unique)), "utf-8")

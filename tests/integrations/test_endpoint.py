@@ -1,4 +1,4 @@
-"""endpoint.py alone: where a sign-in may lead, whose requests are taken, and which settings it starts with."""
+"""endpoint.py alone: the pages that a sign-in may lead to, the accepted requests, and the settings."""
 
 import re
 import time
@@ -25,11 +25,14 @@ SITE = "https://shop.example.com"
 ASKED = EndpointRequest(
     content_type="application/json", fetch_site="same-origin", origin=SITE, scheme="https", host="shop.example.com"
 )
-"""A request without a body, from a page of this site."""
+"""A request without a body from a page of this site."""
 
 
 def as_a_browser_reads(path: str) -> str:
-    """Return the path as a browser takes it (WHATWG URL): backslashes are slashes, tabs and line breaks nothing."""
+    """Return the path as a browser reads it (WHATWG URL).
+
+    Backslashes become slashes, and tabs and line breaks are dropped.
+    """
     kept = path.strip("".join(map(chr, range(33)))).replace("\t", "").replace("\n", "").replace("\r", "")
     return kept.replace("\\", "/")
 
@@ -101,7 +104,7 @@ OTHER_PATHS = [
 
 
 def test_other_paths_are_not(subtests: pytest.Subtests) -> None:
-    """What leads away, or might in some browser, leads home instead."""
+    """A path that leads away, or might in some browser, is replaced by the home page."""
     for path in OTHER_PATHS:
         with subtests.test(path=path):
             assert own_path(path) == "/"
@@ -112,7 +115,7 @@ PIECES = st.sampled_from([*"//..aa\\\t\n\r :@?#e%\x00\u2028", "%2e", "%2E", "/./
 
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_whatever_is_asked_for_the_browser_stays(rest: str) -> None:
-    """No path leads to another host, read as browsers do."""
+    """No path leads to another host when it is read as browsers do."""
     for asked in (rest, f"/{rest}", f"//{rest}"):
         target = urlsplit(urljoin(f"{SITE}/auth", as_a_browser_reads(own_path(asked))))
         assert f"{target.scheme}://{target.netloc}" == SITE
@@ -148,13 +151,13 @@ def with_proof(proof: str) -> EndpointRequest:
     ],
 )
 def test_an_origin_is_the_applications_own_or_not(origin: str | None, scheme: str, host: str, *, is_own: bool) -> None:
-    """Scheme, host and port must all be the public address's, as browsers write it."""
+    """Scheme, host and port must all equal those of the public address, as browsers write it."""
     asked = replace(ASKED, fetch_site=None, origin=origin, scheme=scheme, host=host)
     assert endpoint().sign_out(asked).status == (200 if is_own else 403)
 
 
 def test_a_request_of_another_site_is_refused() -> None:
-    """No other site can sign its visitors in to an account of its own, or sign them out; the proof is not used."""
+    """No other site can sign its visitors in to its own account, or sign them out; the proof is not used."""
     at = endpoint()
     own = with_proof(make_proof())
     cases: list[dict[str, Any]] = [
@@ -202,14 +205,14 @@ def test_a_body_without_a_proof_is_refused() -> None:
 
 
 def test_the_clock_decides_and_is_kept() -> None:
-    """A proof is judged by the clock that the endpoint was given, and the session says when that was."""
+    """The age of a proof is checked with the endpoint's clock, and the session records that time."""
     asked = replace(with_proof(make_proof(age=1_000)), content_type="application/json; charset=utf-8")
     assert endpoint().sign_in(asked).status == 401
     assert "in the future" in endpoint(clock=lambda: 0.0).sign_in(asked).content["error"]
 
 
 def held_after(proof: str) -> tuple[SignInEndpoint, EndpointRequest, dict[str, str | int]]:
-    """Sign in with a proof: the endpoint, what was asked, and what the session holds then."""
+    """Sign in with a proof; return the endpoint, the request and the resulting session."""
     at, asked = endpoint(), with_proof(proof)
     answer = at.sign_in(asked)
     assert answer.status == 200
@@ -220,7 +223,7 @@ def held_after(proof: str) -> tuple[SignInEndpoint, EndpointRequest, dict[str, s
 
 
 def test_a_lost_answer_is_given_again() -> None:
-    """A proof that comes again, with the session that it has begun, is told the way on and starts nothing new."""
+    """A repeated proof, sent with the session that it started, gets the same redirect and starts no new session."""
     at, asked, held = held_after(make_proof(session_token="the-session-token"))
     assert "the-session-token" not in str(held)
     answer = at.sign_in(replace(asked, held=held))
@@ -229,7 +232,7 @@ def test_a_lost_answer_is_given_again() -> None:
 
 
 def test_a_used_proof_is_refused_to_any_other_session() -> None:
-    """Nobody, another sign-in of the same account, another account, an older release's session and garbage: all 401."""
+    """Without a session, or with one of another sign-in or account, an older release or garbage, the answer is 401."""
     at, asked, held = held_after(make_proof())
     _, _, other = held_after(make_proof())
     unmarked = {name: value for name, value in held.items() if name in GOOD}
@@ -253,7 +256,7 @@ def test_a_used_proof_is_refused_to_any_other_session() -> None:
 
 
 def test_a_session_does_not_make_a_bad_proof_good() -> None:
-    """The mark counts for a proof that holds in all else: one that has ended since stays refused."""
+    """The session's mark only excuses the repetition: a proof that has expired since is refused."""
     now = time.time()
     at = endpoint(clock=lambda: now)
     _, asked, held = held_after(make_proof())
@@ -274,7 +277,7 @@ def test_a_session_does_not_make_a_bad_proof_good() -> None:
     ],
 )
 def test_a_header_that_came_twice_is_refused(header: str, value: str) -> None:
-    """Nobody knows which of the two somebody on the way went by."""
+    """A proxy and the application may use different values of a repeated header, so it is refused."""
     asked = replace(ASKED, fetch_site=None) if header == "origin" else ASKED
     assert endpoint().sign_out(asked).status == 200
     changes: Any = {header: value}
@@ -298,7 +301,7 @@ def test_a_header_that_came_twice_is_refused(header: str, value: str) -> None:
     ],
 )
 def test_settings_that_are_wrong_are_all_named(changes: dict[str, Any], named: list[str]) -> None:
-    """One start is enough to learn all that is missing; no value is shown."""
+    """The first start reports all missing settings, without any value."""
     with pytest.raises(SettingsError) as caught:
         TaproofSettings.from_mapping(SETTINGS | changes)
     assert [name for name in SETTINGS if name in str(caught.value)] == named
@@ -307,7 +310,7 @@ def test_settings_that_are_wrong_are_all_named(changes: dict[str, Any], named: l
 
 
 def test_settings() -> None:
-    """A slash at the end does no harm, several secrets go with a rotation, and pages get no secret."""
+    """A trailing slash is accepted, several secrets allow a rotation, and pages get no secret."""
     other = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
     settings = TaproofSettings.from_mapping(
         SETTINGS | {"TAPROOF_BASE_URL": "http://127.0.0.1:8080/", "TAPROOF_WEBHOOK_SECRET": f"{other}, {SECRET}"}
@@ -325,7 +328,10 @@ GOOD = {"messenger_id": "1", "messenger_name": "Ada", "messenger_username": "", 
 
 
 def test_a_session_is_read_as_it_was_written() -> None:
-    """The identity and the phone number, which is kept out of logs; a field of a later release does no harm."""
+    """The identity and the phone number, which is kept out of logs, are read back.
+
+    Unknown fields of a later release are ignored.
+    """
     identity = SignedIn.from_session(GOOD | {"later": 1})
     assert identity is not None
     assert identity.to_session() == GOOD
@@ -345,5 +351,5 @@ def test_a_session_is_read_as_it_was_written() -> None:
     [None, "", [], {}, GOOD | {"messenger_id": ""}, GOOD | {"messenger_name": None}, GOOD | {"signed_in_at": True}],
 )
 def test_anything_else_in_the_session_is_nobody(kept: object) -> None:
-    """A session of another release, or of something else of that name, signs nobody in and raises nothing."""
+    """A session of another release, or other data under that name, signs nobody in and raises nothing."""
     assert SignedIn.from_session(kept) is None

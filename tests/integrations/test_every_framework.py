@@ -1,4 +1,4 @@
-"""What every integration does, on the real framework behind real HTTP: who gets in, who does not, and what is kept."""
+"""The behaviour of every integration, on the real framework behind real HTTP: sign-ins, refusals, and sessions."""
 
 import hashlib
 import json
@@ -32,7 +32,10 @@ def with_cookies(site: Site, cookies: dict[str, str]) -> httpx.Client:
 
 
 def test_a_proof_signs_in(site: Site, browser: httpx.Client) -> None:
-    """A good proof is answered with where to go; the session then holds the identity, not the proof or its token."""
+    """A valid proof is answered with the redirect.
+
+    The session then holds the identity, but neither the proof nor its token.
+    """
     token = token_urlsafe(32)
     proof = make_proof(session_token=token)
     answer = site.sign_in(browser, proof)
@@ -54,7 +57,7 @@ def test_a_proof_signs_in(site: Site, browser: httpx.Client) -> None:
 
 
 def test_the_session_holds_the_phone_number(site: Site, browser: httpx.Client) -> None:
-    """Where the number was collected it is in the session; the next sign-in, without one, leaves nothing of it."""
+    """A collected number is in the session; the next sign-in without one removes it."""
     site.sign_in(browser, make_proof(messenger_phone="+4915123456789"))
     assert whoami(browser)["taproof"]["messenger_phone"] == "+4915123456789"
     site.sign_in(browser, make_proof())
@@ -62,7 +65,7 @@ def test_the_session_holds_the_phone_number(site: Site, browser: httpx.Client) -
 
 
 def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
-    """Sent again, by anybody, signed in or not, it is answered 401 and starts no session."""
+    """A repeated proof from any client, signed in or not, is answered with 401 and starts no session."""
     proof = make_proof()
     assert site.sign_in(browser, proof).status_code == 200
     with site.browser() as other:
@@ -75,7 +78,7 @@ def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
 
 
 def test_an_answer_that_was_lost_is_given_again(site: Site, browser: httpx.Client) -> None:
-    """The button sends a proof again when the answer was cut: who is signed in by it goes on, session and all."""
+    """The button repeats a proof whose answer was lost, and the signed-in user keeps the session."""
     proof, token = make_proof(), token_urlsafe(32)
     site.sign_in(browser, make_proof(session_token=token))
     site.sign_in(browser, proof)
@@ -92,7 +95,7 @@ def test_an_answer_that_was_lost_is_given_again(site: Site, browser: httpx.Clien
 
 
 def test_a_proof_sent_many_times_at_once_signs_in_once(site: Site) -> None:
-    """Of sixteen requests with one proof exactly one is let in."""
+    """Of sixteen simultaneous requests with one proof, exactly one signs in."""
     proof = make_proof()
 
     def send(_: int) -> int:
@@ -104,12 +107,12 @@ def test_a_proof_sent_many_times_at_once_signs_in_once(site: Site) -> None:
 
 
 def test_a_body_that_was_read_before_is_not_lost(site: Site, browser: httpx.Client) -> None:
-    """A part of the application that looks at every request first, such as a log, is not in the way."""
+    """A middleware that reads every request first, such as a log, does not break the sign-in."""
     assert site.sign_in(browser, make_proof(), f"{SIGN_IN}?read-first=1").status_code == 200
 
 
 def test_a_second_process_takes_no_proof_again(site: Site, browser: httpx.Client, start: StartSite) -> None:
-    """The guard is one for all processes of the application."""
+    """All processes of the application share one guard."""
     proof = make_proof()
     assert site.sign_in(browser, proof).status_code == 200
     other = start(site.name, place=site.place)
@@ -128,7 +131,7 @@ def test_a_second_process_takes_no_proof_again(site: Site, browser: httpx.Client
     ],
 )
 def test_a_bad_proof_is_401(site: Site, browser: httpx.Client, proof: str, says: str) -> None:
-    """Each says why, starts no session, and gives nothing away."""
+    """Each refusal gives its reason, starts no session, and reveals nothing."""
     answer = site.sign_in(browser, proof)
     assert answer.status_code == 401
     assert set(answer.json()) == {"error"}
@@ -176,7 +179,7 @@ def test_a_header_that_comes_twice_is_refused(site: Site, browser: httpx.Client)
 # Where the interface is WSGI, Granian hands on the first of them only.
 @pytest.mark.parametrize("site", ["starlette", "fastapi"], indirect=True)
 def test_a_content_type_that_comes_twice_is_refused(site: Site, browser: httpx.Client) -> None:
-    """So too when the first is the right one."""
+    """The request is refused even if the first value is the right one."""
     for first in ("application/json", "application/json; charset=utf-8"):
         headers = [("Content-Type", first), ("Content-Type", "text/plain"), ("Sec-Fetch-Site", "same-origin")]
         answer = browser.post(SIGN_IN, content=json.dumps({"proof": make_proof()}), headers=headers)
@@ -215,7 +218,7 @@ def test_a_planted_session_is_not_taken_over(site: Site, browser: httpx.Client) 
 
 
 def test_a_second_sign_in_takes_the_place_of_the_first(site: Site, browser: httpx.Client) -> None:
-    """Another account in the same browser: the session is that account's, and new."""
+    """After a sign-in with another account in the same browser, the session is new and belongs to that account."""
     site.sign_in(browser, make_proof("1001"))
     before = cookies_of(browser)
     site.sign_in(browser, make_proof("2002"))
@@ -224,14 +227,14 @@ def test_a_second_sign_in_takes_the_place_of_the_first(site: Site, browser: http
 
 
 def test_a_bad_proof_leaves_the_session_as_it_is(site: Site, browser: httpx.Client) -> None:
-    """Nobody is signed out by a proof that does not hold."""
+    """A refused proof signs nobody out."""
     site.sign_in(browser, make_proof())
     assert site.sign_in(browser, make_proof(age=1_000)).status_code == 401
     assert whoami(browser) is not None
 
 
 def test_sign_out(site: Site, browser: httpx.Client) -> None:
-    """It ends the session, and says where to go; signed out already, it says the same."""
+    """A sign-out ends the session and names the next page; a repeated one gives the same answer."""
     site.sign_in(browser, make_proof())
     for _ in range(2):
         answer = browser.post(SIGN_OUT, content="{}", headers=OWN)
@@ -249,7 +252,7 @@ def test_get_does_nothing(site: Site, browser: httpx.Client) -> None:
 
 
 def test_the_way_back_to_the_page_that_was_asked_for(site: Site, browser: httpx.Client) -> None:
-    """A members' page sends to the page with the button, whose sign-in leads back."""
+    """A members' page redirects to the page with the button, whose sign-in leads back."""
     asked = browser.get("/members?tab=a%26b")
     assert asked.status_code in {302, 303}
     home = httpx.URL(asked.headers["Location"])
@@ -260,13 +263,13 @@ def test_the_way_back_to_the_page_that_was_asked_for(site: Site, browser: httpx.
 
 
 def test_a_way_out_of_the_site_is_not_taken(site: Site, browser: httpx.Client) -> None:
-    """An open redirect would send who has just signed in to somebody else's page. test_endpoint.py tries many more."""
+    """An open redirect would send a user who has just signed in to a foreign page. test_endpoint.py tries many more."""
     for way in ("https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "%2F%09%2Fevil.example"):
         assert site.sign_in(browser, make_proof(), f"{SIGN_IN}?next={way}").json() == {"location": "/"}
 
 
 def test_nothing_secret_is_printed(site: Site, browser: httpx.Client) -> None:
-    """Neither a proof nor the secret is in what the application prints."""
+    """The application's output contains neither a proof nor the secret."""
     proof = make_proof()
     site.sign_in(browser, proof)
     site.sign_in(browser, proof)

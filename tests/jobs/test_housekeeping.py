@@ -1,4 +1,4 @@
-"""The sweeping loop; tests/service/test_loop.py tests what all loops do."""
+"""The loop of the sweep; tests/service/test_loop.py tests the behaviour of all loops."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from taproof.jobs.housekeeping import sweep_until
 
 
 async def test_the_loop_writes_down_what_has_expired(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session whose ten minutes are over is counted as expired without anybody reading it."""
+    """A session whose ten minutes are over is counted as expired even if nobody reads it."""
     project, _ = await shop.project("")
     await shop.signin.create_session(project.id, public=True)
     shop.clock.now += 600_000

@@ -1,4 +1,4 @@
-"""The lease: one holder at a time, given up at once, taken over from the dead, lost in time by the cut off."""
+"""The lease has one holder at a time, is released on a stop, and is taken over from dead or cut-off processes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ LONG = 30.0
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten pauses. Limits are long, so that a slow disk ends nothing; `Node.cut_off` makes a lease lapse."""
+    """Shorten pauses. Limits are long, so that a slow disk ends nothing; `Node.cut_off` makes a lease expire."""
     monkeypatch.setattr(leader, "RENEW_SECONDS", 0.02)
     monkeypatch.setattr(leader, "TRY_SECONDS", 0.02)
     monkeypatch.setattr(leader, "LOSE_SECONDS", LONG)
@@ -38,7 +38,7 @@ async def silent(*_: Any) -> bool:
 
 
 class Node:
-    """A process that wants to do the work, and notes what it does and what the store answers."""
+    """A process that wants to do the work, and records its work and the store's answers."""
 
     def __init__(self, shop: Shop, holder: str) -> None:
         self.terms: list[int] = []
@@ -48,10 +48,10 @@ class Node:
         self.stopping = asyncio.Event()
         self.shown: list[int] = []
         self.asked: list[bool] = []
-        """For each call of `hold_lease`, whether the work was going on."""
+        """For each call of `hold_lease`, whether the work was running."""
         self.asked_at = 0.0
         self.answers: list[tuple[int, bool]] = []
-        """The answers of `hold_lease`, each with the time that the call named."""
+        """The answers of `hold_lease`, each with the time passed to the call."""
         self.released = False
         self.leases = shop.storage.leases
         self.hold: Hold = self.leases.hold_lease
@@ -84,7 +84,7 @@ class Node:
             self.works = False
 
     async def cut_off(self, hold: Hold, seconds: float) -> None:
-        """Let `hold` answer instead of the store, and let the node's lease lapse so many seconds from now."""
+        """Replace the store's answers with `hold`, and let the node's lease expire after that many seconds."""
         await until(lambda: not self.lead._asking.locked())
         assert self.lead._deadline - LONG <= self.asked_at
         self.hold = hold
@@ -101,13 +101,13 @@ class Node:
 
 
 def test_the_promised_seconds() -> None:
-    """Taken over within ten seconds; and whoever lost it has ended two seconds before another may take it."""
+    """A lease is taken over within ten seconds, and its former holder stops two seconds before another can take it."""
     assert LEASE_SECONDS + TRY_SECONDS < 10
     assert LOSE_SECONDS + GRACE_SECONDS <= LEASE_SECONDS - 2
 
 
 async def test_one_at_a_time_and_given_up_at_once(shop: Shop) -> None:
-    """While one works the other waits; on a clean stop the other takes over without any time to pass."""
+    """While one process works, the other waits; after a clean stop, the other takes over immediately."""
     first = Node(shop, "first")
     await until(lambda: first.works)
     second = Node(shop, "second")
@@ -125,7 +125,7 @@ async def test_one_at_a_time_and_given_up_at_once(shop: Shop) -> None:
 
 
 async def test_taken_over_from_the_dead(shop: Shop, clock: HandClock) -> None:
-    """A lease that nobody renews is another's as soon as its time is over, not before."""
+    """A lease that nobody renews can be taken exactly when it expires, not before."""
     await shop.storage.leases.hold_lease("bot", "killed", clock(), clock() + 8_000)
     clock.now += 7_999
     node = Node(shop, "other")
@@ -137,7 +137,7 @@ async def test_taken_over_from_the_dead(shop: Shop, clock: HandClock) -> None:
 
 
 async def test_work_rests_while_the_store_is_away(shop: Shop) -> None:
-    """Who cannot renew stops before the lease could be another's, and goes on when the store is back."""
+    """A holder that cannot renew stops before another could take the lease, and continues when the store is back."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
     with capture_logs() as logs:
@@ -154,7 +154,7 @@ async def test_work_rests_while_the_store_is_away(shop: Shop) -> None:
 
 
 async def test_work_rests_while_the_store_is_silent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that does not come is as good as none: the work does not wait for it."""
+    """A missing answer counts as a failed renewal: the work does not wait for it."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
     await node.cut_off(silent, 0.2)
@@ -164,7 +164,7 @@ async def test_work_rests_while_the_store_is_silent(shop: Shop, monkeypatch: pyt
 
 
 async def test_a_lease_that_another_took_is_lost_at_once(shop: Shop, clock: HandClock) -> None:
-    """A process that stood still finds another in its place, ends its work, and leaves the other's lease alone."""
+    """A process that was suspended and lost its lease stops its work, and leaves the other's lease alone."""
     node = Node(shop, "slow")
     await until(lambda: node.works)
     clock.now += 8_000
@@ -181,7 +181,7 @@ async def test_a_lease_that_another_took_is_lost_at_once(shop: Shop, clock: Hand
 
 
 async def test_a_process_that_stood_still_does_not_even_ask(shop: Shop) -> None:
-    """After standing still for longer than a lease lasts, the work is ended before anything else happens."""
+    """After a suspension longer than the lease, the work is stopped before anything else happens."""
     node = Node(shop, "stopped")
     await until(lambda: node.works)
     await node.cut_off(node.hold, -1)
@@ -192,7 +192,7 @@ async def test_a_process_that_stood_still_does_not_even_ask(shop: Shop) -> None:
 
 
 async def test_work_that_goes_on_is_ended(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cancelled once, work may finish what it has in hand; when it takes too long it is cancelled again."""
+    """Cancelled work may finish its current step; if it takes too long, it is cancelled again."""
     monkeypatch.setattr(leader, "FINISH_SECONDS", 0.2)
     monkeypatch.setattr(leader, "GRACE_SECONDS", 0.2)
     node = Node(shop, "stubborn")
@@ -204,7 +204,7 @@ async def test_work_that_goes_on_is_ended(shop: Shop, monkeypatch: pytest.Monkey
 
 
 async def test_a_failure_of_the_work_is_told(shop: Shop) -> None:
-    """Work that fails ends the process, which gives the lease up: another takes over at once."""
+    """A failure of the work ends the process, which releases the lease: another takes over immediately."""
     node = Node(shop, "failing")
     node.failure = LookupError("a bug")
     with pytest.raises(LookupError, match="a bug"):

@@ -1,4 +1,4 @@
-"""The endpoints of the OpenID provider in this process, with a clock that is set by hand, and a browser."""
+"""The endpoints of the OpenID provider in this process, with a clock that tests set, and a browser."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

@@ -113,7 +113,7 @@ async def test_the_projects_logo_and_label(web: Web, shop: Shop) -> None:
 
 
 async def test_cancel_returns_to_the_application(web: Web, shop: Shop) -> None:
-    """Cancel in the messenger is answered at once with access_denied, in each mode (OpenID Connect Core, 3.1.2.6).
+    """Cancel in the messenger is answered immediately with access_denied, in each mode (OpenID Connect Core, 3.1.2.6).
 
     The page's script is told so and loads the page again, and so does the page without scripts. *Back* does not repeat
     the answer.
@@ -150,7 +150,7 @@ async def test_an_expired_request_keeps_its_page(web: Web, shop: Shop) -> None:
 
 
 async def test_characters_that_are_not_percent_encoded(web: Web, shop: Shop) -> None:
-    """An application that forgets it gets its state back unchanged, if it is UTF-8."""
+    """An application that does not percent-encode its state gets it back unchanged, if it is UTF-8."""
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     begun = f"client_id={shop.id}&redirect_uri={shop.client.redirect_uris[0]}&response_type=code&prompt=none&state="
     response = await web.post("/oidc/authorize", content=f"{begun}Straße 🦊".encode(), headers=headers)
@@ -160,7 +160,10 @@ async def test_characters_that_are_not_percent_encoded(web: Web, shop: Shop) -> 
 
 
 async def test_an_error_for_an_application_that_reads_the_fragment(web: Web, shop: Shop) -> None:
-    """An application that asks for response_mode=fragment gets the error there too, or it would start again forever."""
+    """An application that requests response_mode=fragment gets the error there too.
+
+    Otherwise, it would start again forever.
+    """
     for changed in ({}, {"prompt": "none"}):
         response = await web.authorize(shop.request(response_mode="fragment", **changed))
         query, _, fragment = response.headers["location"].partition("?")[2].partition("#")
@@ -244,7 +247,7 @@ async def test_the_cookie(web: Web, shop: Shop) -> None:
 
 
 async def test_hints(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
-    """The page's script learns at once what the sign-in waits for, in the language of the page."""
+    """The page's script gets each change of the hint immediately, in the language of the page."""
     page = (await web.authorize(shop.request(ui_locales="es"))).headers["location"]
     signin, sessions = web.provider.node.signin, web.provider.node.storage.sessions
     token = await web.token_of(page)

@@ -1,6 +1,7 @@
 """Clients learn that their users are signed out (OpenID Connect Back-Channel Logout 1.0)."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -112,13 +113,17 @@ async def test_a_report_signs_the_user_out(provider: Provider, receiver: Receive
 
 
 async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """What the application did itself, it is not told. Of an erased user, it learns the sign-in only (section 2.4)."""
+    """The client is not notified of what it did itself. Of an erased user, only the sign-in is named (section 2.4).
+
+    Whoever has the ID token can ask for end_session, and keep their session at the application. A report ends it then.
+    """
     node = provider.node
     for cause, told in (
         ("block", True),
         ("erasure", True),
         ("developer", True),
         ("reuse, then report", True),
+        ("end_session, then report", True),
         ("revocation", False),
         ("end_session", False),
         ("secret", False),
@@ -137,8 +142,10 @@ async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sendi
         elif cause == "revocation":
             client = await shop.authenticated()
             await provider.access_tokens.revoke_token(client, {"token": user.refresh_token})
-        elif cause == "end_session":
+        elif cause.startswith("end_session"):
             await provider.sign_outs.sign_out({"id_token_hint": user.tokens["id_token"]})
+            if cause == "end_session, then report":
+                await report(user)
         elif cause == "secret":
             await provider.clients.regenerate_client_secret(acting(shop.developer), shop.project.id, shop.id)
         else:
@@ -158,7 +165,7 @@ async def test_who_is_told_of_what(provider: Provider, receiver: Receiver, sendi
 async def test_a_client_without_refresh_tokens_is_told_too(
     provider: Provider, receiver: Receiver, sending: Sending
 ) -> None:
-    """The sign-in leaves a grant because of the address alone."""
+    """Such a client leaves a grant only because of its logout URI."""
     shop = await told_shop(provider, receiver, grant_types=("authorization_code",))
     await shop.redeem(await shop.sign_in())
     node = provider.node
@@ -176,7 +183,7 @@ async def test_a_client_without_refresh_tokens_is_told_too(
 async def test_what_counts_as_success(
     provider: Provider, receiver: Receiver, sending: Sending, answer: str, outcome: str
 ) -> None:
-    """200, or 204 (section 2.8). A redirect is never followed."""
+    """200 and 204 are successes (section 2.8). A redirect is never followed."""
     shop = await told_shop(provider, receiver, answer)
     await report(await kept(shop))
     assert await sending.send() == [outcome]
@@ -184,7 +191,7 @@ async def test_what_counts_as_success(
 
 
 async def test_failures_are_retried_for_a_day(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """With a fresh token each time, because one lives for two minutes; then the console shows that it failed."""
+    """Each retry has a fresh token, because one is valid for two minutes; then the console shows the failure."""
     shop = await told_shop(provider, receiver, "500")
     user = await kept(shop)
     begun = provider.node.clock.now
@@ -212,7 +219,7 @@ async def test_failures_are_retried_for_a_day(provider: Provider, receiver: Rece
 
 
 async def test_an_internal_address_gets_nothing(provider: Provider, receiver: Receiver) -> None:
-    """The addresses and ports of webhooks apply, at each connection."""
+    """The address and port rules of webhooks apply at each connection."""
     shop = await told_shop(provider, receiver)
     await report(await kept(shop))
     async with open_webhook_client(AddressRules(), frozenset({443}), allow_http=True) as client:
@@ -224,7 +231,7 @@ async def test_an_internal_address_gets_nothing(provider: Provider, receiver: Re
 
 
 async def test_a_client_that_is_gone_is_not_told(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """Nor one whose developer removed the address meanwhile."""
+    """A deleted client is not called, nor one whose developer has removed the address."""
     gone, silent = [await told_shop(provider, receiver) for _ in range(2)]
     for shop in (gone, silent):
         await report(await kept(shop))
@@ -237,7 +244,7 @@ async def test_a_client_that_is_gone_is_not_told(provider: Provider, receiver: R
 
 
 async def test_the_log_has_no_token(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """A failed attempt is logged with the client, and with nothing of the request or the response."""
+    """A failed attempt is logged with the client, and without the content of the request or the response."""
     shop = await told_shop(provider, receiver, "500")
     await report(await kept(shop))
     with capture_logs() as logs:
@@ -249,36 +256,68 @@ async def test_the_log_has_no_token(provider: Provider, receiver: Receiver, send
     }
 
 
-async def test_a_hanging_client_delays_only_itself(provider: Provider) -> None:
-    """At most ten requests to one client are open; the others are sent when their leases lapse."""
-    hanging, quick = [await provider.shop(backchannel_logout_uri=f"https://{each}.example/") for each in ("a", "b")]
-    released, open_now = asyncio.Event(), 0
+class Hanging:
+    """Answers posts to quick.example with 200, and others only when they are released."""
 
-    async def post(request: SignedRequest) -> WebhookResponse:
-        nonlocal open_now
-        if request.url == "https://a.example/":
-            open_now += 1
-            await released.wait()
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.open: Counter[str] = Counter()
+
+    async def post(self, request: SignedRequest) -> WebhookResponse:
+        if request.url != "https://quick.example/":
+            self.open[request.url] += 1
+            await self.released.wait()
         return WebhookResponse(1, 200)
 
-    sending = Sending(provider, post)
-    for shop, number in ((hanging, 12), (quick, 1)):
-        for _ in range(number):
-            user = await kept(shop)
-            await provider.node.storage.grants.end_grant((await stored(user)).id, provider.node.clock.now, "ended")
-    while await sending.sender.claim_due():
-        pass
+
+async def ended_sign_ins(shop: Shop, number: int) -> None:
+    """Sign users in whose sign-ins a developer ends."""
+    for _ in range(number):
+        user, node = await kept(shop), shop.provider.node
+        assert await node.storage.grants.end_grant((await stored(user)).id, node.clock.now, "ended")
+
+
+async def test_a_hanging_client_delays_only_itself(provider: Provider) -> None:
+    """At most ten requests to one client are open; the others wait, or are claimed again when their leases lapse."""
+    hanging, quick = [await provider.shop(backchannel_logout_uri=f"https://{each}.example/") for each in ("a", "quick")]
+    peer = Hanging()
+    sending = Sending(provider, peer.post)
+    await ended_sign_ins(hanging, 32)
+    assert await sending.sender.claim_due() == 20
+    await ended_sign_ins(quick, 1)
+    assert [await sending.sender.claim_due() for _ in range(2)] == [1, 0]
     await until(lambda: sending.outcomes == ["delivered"])
-    assert open_now == 10
-    released.set()
+    assert peer.open.total() == 10
+    provider.later(30 * SECOND)
+    assert await sending.sender.claim_due() == 0
+    peer.released.set()
     await sending.sender.finish_posts()
     assert sending.outcomes == ["delivered"] * 11
-    provider.later(30 * SECOND)
-    assert await sending.send() == ["delivered"] * 2
+    assert await sending.send() == ["delivered"] * 22
+
+
+async def test_a_developers_hanging_clients_leave_room(provider: Provider) -> None:
+    """However many clients they have, half of the places are left for other developers."""
+    first = await provider.shop(backchannel_logout_uri="https://0.example/")
+    clients = [await provider.shop(first, backchannel_logout_uri=f"https://{each}.example/") for each in range(1, 6)]
+    quick = await provider.shop(backchannel_logout_uri="https://quick.example/")
+    peer = Hanging()
+    sending = Sending(provider, peer.post)
+    for shop in (first, *clients):
+        await ended_sign_ins(shop, 10)
+    while await sending.sender.claim_due():
+        pass
+    await ended_sign_ins(quick, 3)
+    assert await sending.sender.claim_due() == 3
+    await until(lambda: sending.outcomes == ["delivered"] * 3)
+    assert peer.open.total() == 25
+    peer.released.set()
+    await sending.sender.finish_posts()
+    assert sending.outcomes == ["delivered"] * 63
 
 
 async def test_the_loop_sends_and_stops(provider: Provider, receiver: Receiver, sending: Sending) -> None:
-    """It finds what is due by itself, and finishes its posts when it is stopped."""
+    """The loop finds due logouts by itself, and finishes its posts when it is stopped."""
     stopping = asyncio.Event()
     running = asyncio.create_task(sending.sender.run_until(stopping))
     await report(await kept(await told_shop(provider, receiver)))

@@ -34,7 +34,7 @@ async def is_live(user: Kept) -> bool:
 
 
 async def test_signing_out_leads_back_to_the_application(web: Web, shop: Shop) -> None:
-    """By GET and by POST, with the state. The tokens end, and the client is not told: it asked."""
+    """GET and POST both work, with the state. The tokens end, and the client is not notified, because it asked."""
     for method in ("GET", "POST"):
         user = await kept(web, shop)
         shop.provider.later(2 * HOUR)  # An expired ID token still names its user (section 2).
@@ -53,7 +53,7 @@ async def test_signing_out_leads_back_to_the_application(web: Web, shop: Shop) -
 
 
 async def test_only_the_sign_in_of_the_id_token_ends(web: Web, provider: Provider, shop: Shop) -> None:
-    """Not the user's other sign-ins, nor those at other clients."""
+    """The user's other sign-ins, at this client and at others, stay."""
     other_shop = await provider.shop(beside=shop)
     user, elsewhere, other = await kept(web, shop), await kept(web, shop), await kept(web, other_shop)
     page = await end_session(web, id_token_hint=user.tokens["id_token"])
@@ -64,7 +64,7 @@ async def test_only_the_sign_in_of_the_id_token_ends(web: Web, provider: Provide
 
 
 async def test_an_id_token_without_a_sid_ends_the_users_grants(web: Web, shop: Shop) -> None:
-    """It comes of a sign-in that left no grant, so it names only the user and the client."""
+    """An ID token of a sign-in without a grant names only the user and the client."""
     user = await kept(web, shop)
     plain = await kept(web, shop, scope="openid")
     assert "sid" not in jwt.decode(plain.tokens["id_token"], options={"verify_signature": False})
@@ -73,7 +73,10 @@ async def test_an_id_token_without_a_sid_ends_the_users_grants(web: Web, shop: S
 
 
 async def test_without_a_hint_nothing_ends(web: Web, shop: Shop) -> None:
-    """Any page can send its visitors here. A registered address of a named client is still followed."""
+    """Any page can send its visitors here, so nothing ends.
+
+    A registered address of a named client is still followed.
+    """
     user = await kept(web, shop)
     response = await end_session(web, client_id=shop.id, post_logout_redirect_uri=BACK, logout_hint="1001")
     assert (response.status_code, response.headers["location"]) == (303, BACK)
@@ -85,7 +88,7 @@ async def test_without_a_hint_nothing_ends(web: Web, shop: Shop) -> None:
 
 
 async def test_wrong_requests_lead_nowhere(web: Web, provider: Provider, shop: Shop, subtests: pytest.Subtests) -> None:
-    """The page says what is wrong, for the developer. A wrong hint ends nothing."""
+    """The page explains the error for the developer. A wrong hint ends nothing."""
     user = await kept(web, shop)
     hint = user.tokens["id_token"]
     other = await provider.shop(beside=shop, post_logout_redirect_uris=(BACK,))
@@ -115,7 +118,7 @@ async def test_wrong_requests_lead_nowhere(web: Web, provider: Provider, shop: S
 
 
 async def test_a_hint_of_an_old_key(web: Web, shop: Shop) -> None:
-    """It is accepted for 180 days after its key was replaced."""
+    """A hint of a replaced key is accepted for 180 days."""
     user = await kept(web, shop)
     for _ in range(4):
         shop.provider.later(30 * DAY - 1)
@@ -129,7 +132,7 @@ async def test_a_hint_of_an_old_key(web: Web, shop: Shop) -> None:
 
 
 async def test_the_page_is_in_the_users_language(web: Web, shop: Shop) -> None:
-    """The request names it, or the browser."""
+    """The language is that of the request, else that of the browser."""
     user = await kept(web, shop)
     hint: dict[str, Any] = {"id_token_hint": user.tokens["id_token"]}
     for language, texts in LANGUAGES.items():

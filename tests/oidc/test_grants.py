@@ -1,4 +1,4 @@
-"""A client uses the grants that it names, and no other (RFC 6749, sections 4.1.2.1 and 5.2; RFC 8628)."""
+"""A client can use only the grant types in its settings (RFC 6749, sections 4.1.2.1 and 5.2; RFC 8628)."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ async def type_code(web: Web, user_code: str, action: str = "continue") -> httpx
 
 @pytest.mark.parametrize("auth_method", ["none", "basic"])
 async def test_a_client_of_the_web_starts_no_device(web: Web, provider: Provider, auth_method: str) -> None:
-    """Its client_id, which anyone can know, leads nobody to the page /device: this is also the default."""
+    """A web client's id, which anyone can know, starts no device sign-in; this is also the default."""
     settings = {"grant_types": None} if auth_method == "none" else {"grant_types": BY_CODE}
     shop = await provider.shop(auth_method=auth_method, **settings)
     assert shop.client.grant_types == BY_CODE
@@ -58,7 +58,10 @@ async def test_a_client_of_devices_starts_nothing_in_a_browser(web: Web, provide
 
 
 async def test_removing_a_grant_ends_its_sign_ins(web: Web, provider: Provider, shop: Shop) -> None:
-    """Before and after the user typed the code, and after Confirm; also if the client gets the grant again."""
+    """Removing the grant ends sign-ins before and after the user typed the code, and after Confirm.
+
+    Giving it back revives none.
+    """
     waiting, typed, confirmed = [await begin_device(web, shop) for _ in range(3)]
     pages = [(await type_code(web, each["user_code"])).headers["location"] for each in (typed, confirmed)]
     await web.confirm(pages[1])
@@ -82,7 +85,7 @@ async def test_removing_a_grant_ends_its_sign_ins(web: Web, provider: Provider, 
 
 
 async def test_the_grant_on_a_clock_that_is_behind(web: Web, provider: Provider, shop: Shop) -> None:
-    """A node whose clock is behind that of the node that gave the grant starts devices."""
+    """A node whose clock is behind that of the node that added the grant can start device sign-ins."""
     await shop.change_client(grant_types=BY_CODE)
     await shop.change_client(grant_types=BY_DEVICE)
     provider.later(-5_000)

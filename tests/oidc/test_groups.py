@@ -4,7 +4,8 @@ import jwt
 from tests.e2e.openid import answer_of
 from tests.oidc.conftest import SAME_ORIGIN, Web
 from tests.oidc.test_token import DEVICE_GRANT, assert_error, authenticated
-from tests.openid_provider import ADA, Shop
+from tests.openid_provider import ADA, Provider, Shop
+from tests.service.conftest import acting
 
 GROUPS = {"admins": (ADA.messenger_id,), "away": ("9",), "staff": (ADA.messenger_id,)}
 
@@ -36,7 +37,7 @@ async def test_a_user_who_may_not_sign_in(web: Web, shop: Shop) -> None:
 
 
 async def test_a_user_who_is_removed(web: Web, shop: Shop) -> None:
-    """Their code gives nothing, and their access token no longer works (contract.md)."""
+    """The removed user's code gives no tokens, and the access token no longer works (contract.md)."""
     await shop.change_client(groups=GROUPS, allowed_groups=("staff",))
     response = await web.sign_in(shop.request())
     tokens = (await web.redeem(shop, await web.sign_in(shop.request()))).json()
@@ -59,3 +60,23 @@ async def test_a_device_of_a_user_who_may_not_sign_in(web: Web, shop: Shop) -> N
     assert "may not sign in" in (await web.get(page)).text
     poll = {"grant_type": DEVICE_GRANT, "device_code": device["device_code"]}
     assert_error(await web.post("/oidc/token", data=poll, headers=authenticated(shop)), 400, "access_denied")
+
+
+async def test_what_ends_an_access_token_without_a_grant(web: Web, provider: Provider, shop: Shop) -> None:
+    """A block and a new client secret, as they end refresh tokens; an unblocked user signs in again."""
+    storage = provider.node.storage
+
+    async def signed_in() -> dict[str, str]:
+        tokens = (await web.redeem(shop, await web.sign_in(shop.request()))).json()
+        bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+        assert (await web.get("/oidc/userinfo", headers=bearer)).status_code == 200
+        return bearer
+
+    bearer = await signed_in()
+    assert await storage.users.block_project(ADA.messenger_id, shop.project.id, provider.node.clock.now)
+    assert_error(await web.get("/oidc/userinfo", headers=bearer), 401, "invalid_token")
+    assert await storage.users.unblock_project(ADA.messenger_id, shop.project.id)
+    bearer = await signed_in()
+    shop.secret = await provider.clients.regenerate_client_secret(acting(shop.developer), shop.project.id, shop.id)
+    assert_error(await web.get("/oidc/userinfo", headers=bearer), 401, "invalid_token")
+    await signed_in()

@@ -39,7 +39,7 @@ async def begin(web: Web, shop: Shop, hint: str, **changed: str) -> str:
 
 
 async def test_the_expected_account(web: Web, shop: Shop, hint: str) -> None:
-    """It gets a code. The page says that one account is expected, and shows neither its id nor its name."""
+    """The expected account gets a code. The page says that one account is expected, without its id or name."""
     page = await begin(web, shop, hint)
     shown = (await web.get(page)).text
     assert EXPECTED in shown
@@ -55,7 +55,7 @@ async def test_the_expected_account(web: Web, shop: Shop, hint: str) -> None:
 
 @pytest.mark.parametrize("mode", ["query", "form_post"])
 async def test_another_account(web: Web, shop: Shop, hint: str, mode: str) -> None:
-    """It gets login_required at the redirect URI, and no code, however often the page is loaded."""
+    """Another account gets login_required at the redirect URI, and no code, however often the page is loaded."""
     page = await begin(web, shop, hint, response_mode=mode)
     await web.confirm(page, identity=GRACE)
     assert (await web.get(f"{page}/status?seen=waiting&hint=waiting")).json() == {"state": "other_account"}
@@ -69,7 +69,10 @@ async def test_another_account(web: Web, shop: Shop, hint: str, mode: str) -> No
 
 
 async def test_another_account_by_a_pushed_request(web: Web, shop: Shop, hint: str) -> None:
-    """The hint counts as it does in the browser, the store keeps no ID token, and no other name of it counts."""
+    """A pushed hint counts as in the browser.
+
+    The store keeps no ID token, and no other name of the parameter counts.
+    """
     headers = {"Authorization": basic(shop.id, shop.secret or "")}
     for form, expected in (
         (shop.request(id_token_hint=hint), "login_required"),
@@ -91,7 +94,7 @@ async def test_another_account_by_a_pushed_request(web: Web, shop: Shop, hint: s
 
 
 async def test_another_account_where_sign_ins_end_where_they_began(web: Web, shop: Shop, hint: str) -> None:
-    """With `require`, it is refused once it comes back: until then, nobody learns which account confirmed."""
+    """With `require`, another account is refused at the return; until then, nobody learns which account confirmed."""
     await shop.change_project(same_device="require", allowed_origins=("https://app.example",))
     page = await begin(web, shop, hint)
     code = (await web.confirm(page, identity=GRACE)).partition("#taproof_return=")[2]
@@ -154,7 +157,10 @@ async def test_hints_that_are_refused(
 
 
 async def test_hints_of_keys_that_no_longer_sign(web: Web, provider: Provider, shop: Shop, hint: str) -> None:
-    """They are accepted for 180 days after the key's end, although it is no longer published; never after a leak."""
+    """Such a hint is accepted for 180 days after its key's end, although the key is no longer published.
+
+    Never after a leak.
+    """
     node = provider.node
     housekeeping = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
     kid = jwt.get_unverified_header(hint)["kid"]
@@ -181,7 +187,7 @@ async def test_hints_of_keys_that_no_longer_sign(web: Web, provider: Provider, s
 
 
 async def test_a_device_ignores_the_hint(web: Web, shop: Shop, hint: str) -> None:
-    """RFC 8628 has no such parameter: whoever has the device confirms."""
+    """RFC 8628 has no such parameter, so any account can confirm."""
     form = {"scope": "openid", "id_token_hint": hint}
     headers = {"Authorization": basic(shop.id, shop.secret or "")}
     begun = (await web.post("/oidc/device_authorization", data=form, headers=headers)).json()

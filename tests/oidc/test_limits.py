@@ -63,7 +63,10 @@ async def test_codes_of_devices_are_limited(tmp_path: Path) -> None:
 
 
 async def test_pages_of_one_address_are_limited(tmp_path: Path) -> None:
-    """The pages count as pages of the console do; of the calls of clients, only pushes without a secret count."""
+    """The pages count together with those of the console.
+
+    Of the calls of clients, only pushes without a secret count.
+    """
     async with running(tmp_path) as at:
         page = Call("", "GET", "/device")
         assert await statuses(at, page, PAGES.number + 1, "192.0.2.7") == [200, 429]
@@ -72,7 +75,7 @@ async def test_pages_of_one_address_are_limited(tmp_path: Path) -> None:
 
 
 async def test_pushed_requests_of_one_address_are_limited(tmp_path: Path) -> None:
-    """Anyone knows the id of a client without a secret, so its pushed requests count by address, as its devices do."""
+    """The id of a client without a secret is public, so its pushed requests and devices count by address."""
     async with running(tmp_path) as at:
         limit = at.services.limits.generate_address
         assert limit is not None
@@ -85,7 +88,7 @@ async def test_pushed_requests_of_one_address_are_limited(tmp_path: Path) -> Non
 
 
 async def test_servers_are_not_limited_by_address(tmp_path: Path) -> None:
-    """A server pushes the requests and starts the devices of many users from one address. Its secret proves that."""
+    """A server may push requests and start devices of many users from one address. Its secret proves who it is."""
     async with running(tmp_path) as at:
         limit = at.services.limits.generate_address
         assert limit is not None
@@ -96,7 +99,7 @@ async def test_servers_are_not_limited_by_address(tmp_path: Path) -> None:
 
 
 async def test_polls_of_a_device_that_never_waits_cause_no_writes(tmp_path: Path) -> None:
-    """Each poll is recorded, so a device that polls far too often is told to slow down without the store."""
+    """A device that polls far too often is told to slow down without a write to the store."""
     async with running(tmp_path) as at:
         parameters = await parameters_of(at)
         begun = await at.call("POST", "/oidc/device_authorization", SAME_ORIGIN, urlencode(parameters).encode())

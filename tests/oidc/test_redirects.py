@@ -229,7 +229,7 @@ async def test_hostile_states(web: Web, shop: Shop) -> None:
 
 
 async def test_a_code_of_another_sign_in(web: Web, shop: Shop, provider: Provider) -> None:
-    """A code that is injected into another sign-in fails there, because its verifier is another (RFC 9700, 4.5)."""
+    """An injected code of another sign-in fails, because its verifier is different (RFC 9700, 4.5)."""
     stolen = await web.sign_in(shop.request())
     refused = await web.redeem(shop, stolen, code_verifier="v" * 43)
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")

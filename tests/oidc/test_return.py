@@ -91,7 +91,7 @@ async def test_codes_that_give_nothing(web: Web, shop: Shop) -> None:
 
 
 async def test_another_browser(web: Web, shop: Shop) -> None:
-    """A relayed link: the user's own browser explains what to do, and sends nothing; the attacker's page waits."""
+    """After a relayed link, the user's own browser explains what to do and sends nothing; the attacker's page waits."""
     page = await begin(web, shop)
     back, _, code = (await web.confirm(page)).partition(FRAGMENT)
     cookies = dict(web.client.cookies)
@@ -108,7 +108,7 @@ async def test_another_browser(web: Web, shop: Shop) -> None:
 
 
 async def test_leaving_after_confirm(web: Web, shop: Shop) -> None:
-    """A user who goes back to the application instead is not signed in, and the store forgets who confirmed."""
+    """A user who goes back to the application instead is not signed in, and the identity is erased from the store."""
     page = await begin(web, shop)
     token = await web.token_of(page)
     code = (await web.confirm(page)).partition(FRAGMENT)[2]
@@ -123,7 +123,10 @@ async def test_leaving_after_confirm(web: Web, shop: Shop) -> None:
 
 
 async def test_a_crash_between_return_and_code(web: Web, shop: Shop) -> None:
-    """If the process ends after the return, the same form finishes the sign-in. Until then, no page says that it is."""
+    """If the process ends after the return, the same form finishes the sign-in.
+
+    Until then, no page calls it finished.
+    """
     page = await begin(web, shop)
     code = (await web.confirm(page)).partition(FRAGMENT)[2]
     token = await web.token_of(page)
@@ -158,7 +161,7 @@ async def test_without_require(web: Web, shop: Shop, policy: str) -> None:
 
 @pytest.mark.parametrize("ending", ["wait", "leave", "expire"])
 async def test_elsewhere_before_it_is_finished(web: Web, shop: Shop, ending: str) -> None:
-    """Another browser does not say that the user is signed in, unless that is so."""
+    """Another browser says that the user is signed in only if that is so."""
     page = await begin(web, shop, "offer")
     if ending != "wait":
         await web.confirm(page)
@@ -178,9 +181,9 @@ async def test_form_post(web: Web, shop: Shop) -> None:
 
 
 async def test_pages_of_this_service_are_not_allowed_to_others(web: Web, shop: Shop) -> None:
-    """A client cannot name a page of this service: it may redirect to an attacker, and the fragment goes along.
+    """A client cannot register a page of this service, because it may redirect to an attacker with the fragment.
 
-    A project cannot allow such a page either, also if it lists the service's origin and the page.
+    A project cannot allow such a page either, even if it lists the service's origin and the page.
     """
     redirects = f"{ISSUER}/oidc/authorize?prompt=none"
     for lists in ({}, {"allowed_origins": (ISSUER,), "return_urls": (redirects,)}):
@@ -196,7 +199,7 @@ async def test_pages_of_this_service_are_not_allowed_to_others(web: Web, shop: S
 
 
 async def test_a_host_that_telegram_opens_not(web: Web, shop: Shop) -> None:
-    """Telegram refuses buttons that lead to a host without a dot. A sign-in that needs the button does not begin."""
+    """Telegram refuses buttons that lead to a host without a dot, so a sign-in that needs the button does not start."""
     for base_url in ("http://localhost:3000", "https://sso"):
         web.provider.sign_ins._base_url = base_url
         for policy in ("off", "offer"):
@@ -212,7 +215,7 @@ async def test_a_host_that_telegram_opens_not(web: Web, shop: Shop) -> None:
 
 
 async def test_devices(web: Web, shop: Shop) -> None:
-    """The device grant takes a sign-in to another browser by design, so `require` refuses it, also if it came later."""
+    """The device grant moves a sign-in to another browser by design, so `require` refuses it, even if set later."""
     begun = await shop.begin_device()
     await begin(web, shop)
     assert await error_of(shop.begin_device()) == "unauthorized_client"

@@ -21,7 +21,7 @@ def authenticated(shop: Shop) -> dict[str, str]:
 
 
 def assert_error(response: httpx.Response, status: int, error: str) -> None:
-    """Hold a response to the error shape of RFC 6749, section 5.2."""
+    """Assert that a response has the error shape of RFC 6749, section 5.2."""
     assert (response.status_code, response.json()["error"]) == (status, error), response.text
     assert set(response.json()) == {"error", "error_description"}
     assert response.headers["content-type"] == "application/json"
@@ -43,7 +43,7 @@ async def test_a_token_response(web: Web, provider: Provider) -> None:
 
 
 async def test_a_client_may_send_its_secret_in_either_way(web: Web, shop: Shop) -> None:
-    """Without another setting, Basic and post work at each endpoint, as discovery says; both at once do not."""
+    """By default, Basic and post work at each endpoint, as discovery says; both in one request do not."""
     methods = (await web.get("/.well-known/openid-configuration")).json()["token_endpoint_auth_methods_supported"]
     assert methods == ["client_secret_basic", "client_secret_post", "none"]
     body = {"client_id": shop.id, "client_secret": shop.secret or ""}
@@ -80,7 +80,7 @@ async def test_a_refused_method(web: Web, provider: Provider, method: str, other
 
 
 async def test_a_wrong_secret_is_no_refused_method(web: Web, provider: Provider) -> None:
-    """Only whoever knows the secret can change what the console shows."""
+    """Only a caller who knows the secret can change what the console shows."""
     shop = await provider.shop(auth_method="post")
     with capture_logs() as logs:
         response = await web.post(
@@ -102,7 +102,7 @@ async def test_a_reused_code(web: Web, shop: Shop) -> None:
 
 
 async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
-    """Token, PAR and device endpoint refuse what is no form, has a parameter twice or does not authenticate."""
+    """The token, PAR and device endpoints refuse other content types, duplicate parameters and wrong secrets."""
     headers = authenticated(shop)
     cases: tuple[tuple[dict[str, Any], int, str], ...] = (
         ({"json": {"grant_type": "authorization_code"}, "headers": headers}, 400, "invalid_request"),
@@ -131,7 +131,7 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
 
 
 async def test_grants(web: Web, shop: Shop) -> None:
-    """No other grants exist: no password, no implicit (RFC 9700, section 2.4)."""
+    """Other grants, such as password and implicit, are refused (RFC 9700, section 2.4)."""
     for grant in ("password", "client_credentials", "implicit", "authorization_code "):
         form = {"grant_type": grant, "username": "ada", "password": "x", "refresh_token": "x"}
         response = await web.post("/oidc/token", data=form, headers=authenticated(shop))
@@ -146,7 +146,7 @@ async def test_grants(web: Web, shop: Shop) -> None:
 
 
 async def test_refresh_revoke_and_introspect(web: Web, provider: Provider) -> None:
-    """Each client uses them as it authenticates: in the shapes of RFC 6749, RFC 7009 and RFC 7662."""
+    """The answers have the shapes of RFC 6749, RFC 7009 and RFC 7662, for each authentication method."""
     for method in ("basic", "post", "none"):
         shop = await provider.shop(auth_method=method)
         header, credentials = shop.credentials()
@@ -182,7 +182,7 @@ async def test_refresh_revoke_and_introspect(web: Web, provider: Provider) -> No
 
 
 async def test_userinfo(web: Web, shop: Shop) -> None:
-    """An access token in the header or the body gives the claims; in a URL it does not count (RFC 6750; RFC 9700)."""
+    """An access token in the header or the body gives the claims; in a URL it is ignored (RFC 6750; RFC 9700)."""
     tokens = (await web.redeem(shop, await web.sign_in(shop.request()))).json()
     token = tokens["access_token"]
     bearer = {"Authorization": f"Bearer {token}"}
@@ -227,7 +227,7 @@ async def test_a_pushed_request(web: Web, shop: Shop) -> None:
 
 
 async def test_a_device(web: Web, shop: Shop) -> None:
-    """The device endpoint answers as RFC 8628, section 3.2, says, and the token endpoint with its errors."""
+    """The device endpoint answers as in RFC 8628, section 3.2, and the token endpoint with its errors."""
     response = await web.post("/oidc/device_authorization", data={"scope": "openid"}, headers=authenticated(shop))
     assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
     begun = response.json()
@@ -245,7 +245,7 @@ async def test_a_device_without_a_scope(web: Web, shop: Shop) -> None:
 
 
 async def test_a_nonce_of_any_language(web: Web, shop: Shop) -> None:
-    """The ID token has it unchanged (OpenID Connect Core, section 3.1.2.1)."""
+    """The ID token has the nonce unchanged (OpenID Connect Core, section 3.1.2.1)."""
     for nonce in ("Straße 🦊", "مرحبا", "~ !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}"):
         response = await web.redeem(shop, await web.sign_in(shop.request(nonce=nonce, state=nonce)))
         claims = jwt.decode(response.json()["id_token"], options={"verify_signature": False})
@@ -253,7 +253,10 @@ async def test_a_nonce_of_any_language(web: Web, shop: Shop) -> None:
 
 
 async def test_cors(web: Web, shop: Shop) -> None:
-    """Scripts of any origin may make each call of a client, without cookies, and no page: they get preflights too."""
+    """Scripts of any origin may make each call of a client, without cookies, but load no page.
+
+    Preflights are answered.
+    """
     origin = {"Origin": "https://app.example"}
     well_known = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/oidc/jwks")
     for path in (*well_known, "/oidc/token", "/oidc/userinfo", "/oidc/par", "/oidc/device_authorization"):
@@ -287,7 +290,7 @@ async def test_discovery(web: Web) -> None:
     assert metadata["code_challenge_methods_supported"] == ["S256"]
     assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token", DEVICE_GRANT]
     assert metadata["ui_locales_supported"] == sorted(LANGUAGES)
-    assert metadata["scopes_supported"] == ["openid", "profile", "email", "phone", "offline_access"]
+    assert metadata["scopes_supported"] == ["openid", "profile", "email", "phone", "groups", "offline_access"]
     assert "sid" in metadata["claims_supported"]
     assert metadata["backchannel_logout_supported"] is metadata["backchannel_logout_session_supported"] is True
     assert metadata["end_session_endpoint"] == f"{ISSUER}/oidc/end_session"

@@ -1,4 +1,4 @@
-"""The GeoIP file: what it tells, what takes its place, and what cannot be used."""
+"""The GeoIP file: the location that it gives, its replacement, and unusable files."""
 
 from pathlib import Path
 
@@ -62,13 +62,13 @@ def file(tmp_path: Path) -> Path:
     ],
 )
 def test_place_of_an_address(address: str, found: str, file: Path, clock: HandClock) -> None:
-    """Town and country in English as far as they are known; nothing of an address that is no public one."""
+    """Town and country are in English as far as they are known; an address that is not public has no location."""
     assert place_finder(file, clock)(address) == found
     assert place_finder(None, clock)(address) == ""
 
 
 def test_file_of_ipv4_only(tmp_path: Path, clock: HandClock) -> None:
-    """Such a file knows no IPv6 address, which is no error."""
+    """A file without IPv6 addresses gives no location for them, and no error."""
     file = write_mmdb(tmp_path / "c.mmdb", {"8.8.8.0/24": place("Germany")}, kind="DBIP-Country-Lite", version=4)
     find = place_finder(file, clock)
     assert [find(BERLIN), find("::ffff:8.8.8.8"), find(LYON)] == ["Germany", "Germany", ""]
@@ -87,13 +87,13 @@ def test_file_of_ipv4_only(tmp_path: Path, clock: HandClock) -> None:
     ],
 )
 def test_record_of_another_form_tells_nothing(record: object, tmp_path: Path, clock: HandClock) -> None:
-    """Whatever a file holds, no sign-in fails for it."""
+    """No content of a file makes a sign-in fail."""
     file = write_mmdb(tmp_path / "odd.mmdb", {"8.8.8.0/24": record})
     assert place_finder(file, clock)(BERLIN) == ""
 
 
 def test_file_that_takes_its_place_is_taken_up(file: Path, clock: HandClock) -> None:
-    """Within a minute, without a restart; looked for no more often than that."""
+    """A replaced file is read within a minute, without a restart, and checked no more often."""
     find = GeoIpFile(file, clock).find_place
     write_mmdb(file.with_name("new.mmdb"), {"8.8.8.0/24": place("Spain", "Madrid")}).replace(file)
     clock.now += MINUTE - 1
@@ -122,7 +122,7 @@ def test_file_that_cannot_take_its_place_is_told_of(content: bytes | None, file:
 
 
 def test_damaged_file_fails_no_sign_in(file: Path, clock: HandClock) -> None:
-    """A file whose tree leads nowhere is told of once; the place is not known then."""
+    """A file with a damaged tree is logged once, and gives no location."""
     content = bytearray(file.read_bytes())
     end = content.index(bytes(16) + b"\xe2")
     content[end + 16 : end + 40] = b"\xff" * 24
@@ -135,7 +135,7 @@ def test_damaged_file_fails_no_sign_in(file: Path, clock: HandClock) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"text", b"\xab\xcd\xefMaxMind.com", b"\xab\xcd\xefMaxMind.com\xff\xff"])
 def test_what_is_no_database_stops_the_start(content: bytes, tmp_path: Path, clock: HandClock) -> None:
-    """With a sentence that names the setting and says what to give."""
+    """The sentence names the setting and says what to give."""
     file = tmp_path / "x.mmdb"
     file.write_bytes(content)
     with pytest.raises(GeoIpFileUnusable, match=r"^--geoip-file .*cannot be used: .*City or Country database"):
@@ -143,7 +143,7 @@ def test_what_is_no_database_stops_the_start(content: bytes, tmp_path: Path, clo
 
 
 def test_database_without_places_stops_the_start(tmp_path: Path, clock: HandClock) -> None:
-    """A file of networks' owners is a MaxMind DB too, and the easiest mistake."""
+    """A file of network owners is a MaxMind DB too, and the easiest mistake."""
     file = write_mmdb(
         tmp_path / "asn.mmdb", {"8.8.8.0/24": {"autonomous_system_organization": "X"}}, kind="GeoLite2-ASN"
     )
@@ -152,7 +152,7 @@ def test_database_without_places_stops_the_start(tmp_path: Path, clock: HandCloc
 
 
 def test_doctor_tells_type_and_age(file: Path, tmp_path: Path) -> None:
-    """A file that is half a year old is a warning, one that cannot be used a problem; without one there is no line."""
+    """A file that is half a year old is a warning, an unusable one a problem; without a file, there is no line."""
     built = 1_795_000_000 * SECOND
     settings = load_settings({"geoip_file": str(file)})
     [found] = check_geoip(settings, built + 179 * DAY)

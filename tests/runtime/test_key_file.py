@@ -1,4 +1,4 @@
-"""The master key file: followed while the service runs, replaced as a whole, and never less than it was."""
+"""The master key file is followed while the service runs, and always replaced as a whole."""
 
 import os
 import stat
@@ -28,7 +28,7 @@ OLD, NEW = (new_master_key(system_entropy) for _ in range(2))
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A key file as the service makes it, with one key."""
+    """A key file as the service creates it, with one key."""
     found = tmp_path / "taproof.db.key"
     found.write_text(f"{OLD}\n", "ascii")
     found.chmod(0o600)
@@ -42,7 +42,7 @@ def encryptor(path: Path) -> Encryptor:
 
 
 def test_a_missing_file_is_not_replaced(path: Path) -> None:
-    """A new key decrypts nothing, and the operator would take its file for the right one."""
+    """A new key would decrypt nothing, and the operator could take the new file for the right one."""
     path.unlink()
     with pytest.raises(MasterKeyWrong, match="Put back the key file"):
         read_or_make_master_key(path, system_entropy, may_make=False)
@@ -50,7 +50,7 @@ def test_a_missing_file_is_not_replaced(path: Path) -> None:
 
 
 def test_a_running_process_follows_the_file(path: Path, encryptor: Encryptor) -> None:
-    """From the instant that it is replaced, without a restart: the first key encrypts, and only those in it open."""
+    """A replaced file applies immediately, without a restart: its first key encrypts, and only its keys decrypt."""
     by_old = encryptor.encrypt("secret", "row", system_entropy)
     assert Encryptor(OLD).decrypt(by_old, "row") == "secret"
     write_master_keys(path, [NEW, OLD])
@@ -64,7 +64,7 @@ def test_a_running_process_follows_the_file(path: Path, encryptor: Encryptor) ->
 
 
 def test_what_another_process_encrypted_under_a_new_key_opens_at_once(path: Path, encryptor: Encryptor) -> None:
-    """Nobody meets a key that it does not know: it is in the file before anything is encrypted under it."""
+    """Every process knows a new key, because the key is in the file before anything is encrypted with it."""
     other = Encryptor(OLD, KeyFile(path).newer)
     write_master_keys(path, [NEW, OLD])
     assert encryptor.decrypt(other.encrypt("secret", "row", system_entropy), "row") == "secret"
@@ -74,7 +74,7 @@ def test_what_another_process_encrypted_under_a_new_key_opens_at_once(path: Path
 def test_a_file_that_cannot_be_used_changes_nothing_for_who_runs(
     path: Path, encryptor: Encryptor, trouble: str
 ) -> None:
-    """The previous keys stay in use, and that is logged once without the text; the right file is read again."""
+    """The previous keys stay in use, and the error is logged once without the text; the repaired file is read again."""
     by_old = encryptor.encrypt("secret", "row", system_entropy)
     path.unlink()
     if trouble == "directory":
@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_for_who_runs(
 
 
 def test_an_unchanged_file_is_not_read_again(path: Path, encryptor: Encryptor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger may send what is encrypted under no key as often as they like: each costs a look, and no reading."""
+    """Values that no key decrypts, which a stranger may send often, cost one stat call each and no read."""
     encryptor.encrypt("secret", "row", system_entropy)
     stranger = Encryptor(NEW).encrypt("secret", "row", system_entropy)
     reads: list[Any] = []
@@ -121,7 +121,7 @@ def test_the_new_file_is_as_secret_as_the_old_one(path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="Only the administrator can give a file away.")
 def test_the_file_keeps_its_owner(path: Path) -> None:
-    """The administrator rotates, and the service's user must be able to read what that left."""
+    """An administrator may rotate the key, and the service's user must still be able to read the file."""
     os.chown(path, 4711, 4712)
     write_master_keys(path, [NEW, OLD])
     found = path.stat()
@@ -129,7 +129,7 @@ def test_the_file_keeps_its_owner(path: Path) -> None:
 
 
 def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
-    """What is replaced is the file that it leads to."""
+    """The target of the link is replaced."""
     link = tmp_path / "link" / "other.key"
     link.parent.mkdir()
     link.symlink_to(path)
@@ -142,7 +142,7 @@ def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_killed_rotation_left_is_replaced(path: Path) -> None:
-    """A draft has a key in it: there is one at most, it has no other mode, and the next rotation takes it away."""
+    """A temporary file contains a key: there is at most one, with the same mode, and the next rotation removes it."""
     draft = path.with_name(f".{path.name}.new")
     draft.write_text("half", "ascii")
     draft.chmod(0o666)
@@ -152,7 +152,7 @@ def test_what_a_killed_rotation_left_is_replaced(path: Path) -> None:
 
 
 def test_one_rotation_at_a_time(path: Path) -> None:
-    """Another process is told so; when the first one has ended, however it did, the next may begin."""
+    """Another process is refused with a sentence; once the first one has ended in any way, the next may begin."""
     program = (
         "import sys, pathlib; from taproof.runtime.key_file import held_key_file\n"
         "with held_key_file(pathlib.Path(sys.argv[1])):\n    print('held', flush=True); sys.stdin.read()"
@@ -173,7 +173,7 @@ def test_one_rotation_at_a_time(path: Path) -> None:
 
 
 def test_what_goes_wrong_within_a_rotation_is_not_taken_for_another_rotation(path: Path) -> None:
-    """Whatever is raised comes out, and the lock is gone."""
+    """Every exception is passed on, and the lock is released."""
     with pytest.raises(BlockingIOError), held_key_file(path):
         raise BlockingIOError
     with held_key_file(path):
@@ -181,7 +181,7 @@ def test_what_goes_wrong_within_a_rotation_is_not_taken_for_another_rotation(pat
 
 
 def test_a_file_that_cannot_be_replaced_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old file stays as it was, and the sentence says what to do."""
+    """The old file stays unchanged, and the sentence says what to do."""
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -200,7 +200,10 @@ def test_a_file_that_cannot_be_replaced_is_told_of(path: Path, monkeypatch: pyte
 def test_a_new_first_key_is_durable_before_it_is_used(
     path: Path, encryptor: Encryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever reads two keys makes sure of the file's name first: by power failure it would be the old file again."""
+    """A process that reads two keys first syncs the directory.
+
+    Otherwise, a power failure could restore the old file.
+    """
     encryptor.encrypt("secret", "row", system_entropy)
     write_master_keys(path, [NEW, OLD])
     synced: list[str] = []
@@ -218,7 +221,7 @@ def test_a_new_first_key_is_durable_before_it_is_used(
 
 
 def test_the_file_is_whole_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order that a power failure cannot turn around: the text, the name, the directory."""
+    """The text, the name and the directory are synced in this order, so that a power failure leaves a complete file."""
     steps: list[str] = []
     fsync, replace = os.fsync, Path.replace
 

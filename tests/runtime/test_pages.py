@@ -18,14 +18,14 @@ LATER = (
 
 
 def test_the_start_loads_nothing_that_no_sign_in_needs() -> None:
-    """Loading these takes longer than the rest of the start: an import at the top of a module would bring it back."""
+    """Loading these takes longer than the rest of the start. An import at the top of a module would load them."""
     code = f"import sys, taproof.cli.main, taproof.runtime.app; print([n for n in {LATER} if n in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
 
 async def test_requests_wait_for_one_build_which_blocks_nobody() -> None:
-    """Many first requests build once, in a thread; one that ends early takes nothing from the others."""
+    """Many first requests cause one build in a thread; a request that ends early does not affect the others."""
     proceed = threading.Event()
     built: list[threading.Thread] = []
     answered: list[Scope] = []
@@ -66,7 +66,7 @@ async def test_a_build_that_fails_is_reported_to_the_process_and_to_each_request
 
 
 def test_what_two_applications_share_is_built_once() -> None:
-    """The documents need the developer API, and both parts of the OpenID provider need the provider."""
+    """The documents share the developer API, and both parts of the OpenID provider share the provider."""
     threads = 4
     waiting = threading.Barrier(threads)
     proceed = threading.Event()

@@ -1,4 +1,4 @@
-"""What `taproof serve` prints once it serves."""
+"""The output of `taproof serve` once it serves."""
 
 import re
 
@@ -20,7 +20,7 @@ from taproof.sandbox.seed import Seed
     ],
 )
 def test_links_to_another_port_are_told(capsys: pytest.CaptureFixture[str], *, base_url: str, told: bool) -> None:
-    """An application's own TAPROOF_BASE_URL in the same terminal sends every printed link to where nobody listens."""
+    """If an application's own TAPROOF_BASE_URL is set in the same terminal, every printed link would lead nowhere."""
     print_screen(load_settings({"sandbox": True, "port": 9000, "base_url": base_url}), None, None, link_known=True)
     screen = capsys.readouterr().out
     assert ("unset TAPROOF_BASE_URL, or end it with :9000" in screen) is told

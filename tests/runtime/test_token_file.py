@@ -33,7 +33,7 @@ def test_a_draft_of_a_killed_process_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"tap_x", b"\xff\x00", b"t" * 100_000])
 def test_anything_else_is_no_token(tmp_path: Path, content: bytes) -> None:
-    """A damaged file counts as none, so that the next start creates a new token."""
+    """A damaged file counts as missing, so that the next start creates a new token."""
     path = tmp_path / "shop.db.token"
     path.write_bytes(content)
     assert read_token(path) is None

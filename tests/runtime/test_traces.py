@@ -1,4 +1,4 @@
-"""Traces are refused with a sentence if they cannot be recorded, rather than left out silently."""
+"""Traces that cannot be recorded are refused with a sentence instead of being dropped silently."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""A bot for the sandbox's tests: a client of the Bot API that is not the service's own, written from the documentation.
+"""A Bot API client for the sandbox's tests, independent of the service's own and written from the documentation.
 
-It knows exactly the documented fields that the sandbox gives out, in their documented types: anything else fails.
+It knows exactly the documented fields that the sandbox returns, in their documented types: anything else fails.
 """
 
 import json
@@ -182,7 +182,7 @@ class RefusedCall(Exception):
 
 @contextmanager
 def refused(code: int, words: str = "") -> Iterator[pytest.ExceptionInfo[RefusedCall]]:
-    """Expect a call to be refused with this code, in these words among others."""
+    """Expect a call to be refused with this code and a text that contains these words."""
     with pytest.raises(RefusedCall) as raised:
         yield raised
     assert raised.value.code == code

@@ -21,7 +21,7 @@ TOKEN = "7000000001:AAtestTESTtestTESTtestTESTtestTEST-_x"
 USERNAME = "taproof_sandbox_bot"
 ADA, BORIS = 1001, 1002
 TRUST = ssl.create_default_context()
-"""Made once: reading the certificate authorities for every client would take longer than the tests."""
+"""Created once: reading the certificate authorities for every client would take longer than the tests."""
 
 
 class HandClock:
@@ -36,7 +36,7 @@ class HandClock:
 
 @dataclass
 class Running:
-    """A sandbox that listens, and clients of it."""
+    """A running sandbox, and clients of it."""
 
     sandbox: Sandbox
     base: str
@@ -100,7 +100,7 @@ def buttons(*pairs: tuple[str, str]) -> InlineKeyboardMarkup:
 
 
 class EchoBot:
-    """A small bot of the sandbox's own tests: a prompt for /start, an edit and a notice for a tap."""
+    """A small bot for the sandbox's own tests: a prompt for /start, an edit and a notice for a tap."""
 
     def __init__(self, bot: Bot) -> None:
         self.bot = bot

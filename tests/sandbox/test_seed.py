@@ -70,7 +70,7 @@ async def test_each_start_finds_the_client_of_the_demo(parts: Parts) -> None:
 
 
 async def test_the_token_stays_while_it_works(parts: Parts) -> None:
-    """A kept token is used again. One that was revoked, or that is another developer's, is replaced, also by name."""
+    """A stored token is used again. One that was revoked, or that is another developer's, is replaced, also by name."""
     base_url = "http://127.0.0.1:4711"
     first = await seed(*parts, base_url)
     assert (await seed(*parts, base_url, first.access_token)).access_token == first.access_token

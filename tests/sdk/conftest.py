@@ -29,7 +29,7 @@ def clock() -> HandClock:
 
 @pytest.fixture(params=KINDS)
 def new_client(request: pytest.FixtureRequest, server: ScriptedServer, clock: HandClock) -> Iterator[NewClient]:
-    """A function that makes a client of either kind, with the clock that is moved by hand unless told otherwise."""
+    """Return a function that makes a client of either kind, with the manual clock by default."""
     made = []
 
     def new(base_url: str | None = None, **options: Any) -> EitherClient:

@@ -1,4 +1,4 @@
-"""Both clients behind one face, a clock that is moved by hand, and a server that misbehaves as it is told to."""
+"""Both clients behind one interface, a clock that tests move, and a server with scripted faults."""
 
 import asyncio
 import inspect
@@ -54,7 +54,7 @@ PENDING = {"status": "pending"}
 
 
 class HandClock:
-    """Seconds that pass only when somebody sleeps; what was slept is kept."""
+    """Seconds that pass only in a sleep; the sleeps are recorded."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -66,7 +66,7 @@ class HandClock:
 
 
 class EitherClient:
-    """A `Client` or an `AsyncClient`: calls block, and lists come whole."""
+    """A `Client` or an `AsyncClient`: calls block, and lists are returned whole."""
 
     def __init__(self, kind: str, base_url: str, *, clock: HandClock | None = None, **options: Any) -> None:
         self._runner = asyncio.Runner()
@@ -117,7 +117,7 @@ def _async_sleep(clock: HandClock) -> Callable[[float], Any]:
 
 @dataclass
 class Received:
-    """A request as it came."""
+    """A request as it arrived."""
 
     line: str
     headers: dict[str, str]
@@ -125,12 +125,12 @@ class Received:
 
 
 Reply = bytes | Callable[[Any], None]
-"""Bytes to send, after which the connection is closed; or what to do with the connection's socket."""
+"""Bytes to send, after which the connection is closed, or a function to call with the connection's socket."""
 
 
 @dataclass
 class ScriptedServer:
-    """Answers each request with the next reply; the last one is used again and again."""
+    """Answers each request with the next reply; the last one repeats."""
 
     base_url: str
     replies: list[Reply] = field(default_factory=list)
@@ -150,7 +150,7 @@ def reply(status: int, body: Any = None, **headers: str) -> bytes:
 
 
 def hang_up(_connection: Any) -> None:
-    """Close the connection without a word."""
+    """Close the connection without an answer."""
 
 
 def slow_by(clock: HandClock, seconds: float, answer: bytes) -> Reply:

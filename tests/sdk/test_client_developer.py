@@ -31,7 +31,7 @@ def phone(service: Service) -> Iterator[Phone]:
 
 @pytest.fixture(params=KINDS)
 def client(request: pytest.FixtureRequest, service: Service) -> Iterator[EitherClient]:
-    """A client of either kind, of the sandbox's own developer."""
+    """A client of either kind for the sandbox's own developer."""
     client = EitherClient(request.param, service.base_url, access_token=service.access_token)
     yield client
     client.shut()
@@ -59,7 +59,7 @@ def test_every_operation_has_its_method(service: Service) -> None:
 
 
 def test_the_account(client: EitherClient) -> None:
-    """read_account tells whose token it is, and times are aware datetimes in UTC."""
+    """read_account returns the token's account, and times are aware datetimes in UTC."""
     account = client.read_account()
     assert (account.email, account.plan) == ("sandbox@localhost", "business")
     assert account.created_at.utcoffset() == timedelta(0)
@@ -90,7 +90,7 @@ def test_the_life_of_a_project(client: EitherClient) -> None:
 
 
 def test_the_life_of_a_membership(client: EitherClient) -> None:
-    """Invite, list, revoke, and what a project's only owner may not do; the link is left out of logs."""
+    """Invite, list and revoke, and the limits of a project's only owner; `repr` leaves the link out of logs."""
     project = client.create_project("Shop")
     [owner] = client.list_members(project.id)
     assert (owner.email, owner.role, owner.invited_by) == ("sandbox@localhost", "owner", "")
@@ -157,7 +157,7 @@ def test_the_life_of_an_oidc_client(client: EitherClient) -> None:
 
 
 def test_how_the_sign_ins_of_a_project_go(client: EitherClient) -> None:
-    """The settings that came after release 0.1.0: what they are unless they are given, and how they are set back."""
+    """The settings added after release 0.1.0: their defaults, their values, and how they are reset."""
     project = client.create_project("Shop")
     assert (project.phone_required, project.show_context, project.match_code) == (True, True, "off")
     assert (project.allowed_origins, project.bot_username, project.bot_broken_at) == ((), None, None)
@@ -184,7 +184,7 @@ def test_how_the_sign_ins_of_a_project_go(client: EitherClient) -> None:
 
 
 def test_a_user_is_erased(client: EitherClient, service: Service) -> None:
-    """Of a user who was erased no session is left, and another's stays; a second time there is nothing to erase."""
+    """No session of an erased user remains, and another user's stays; a second call erases nothing."""
     project = client.create_project("Shop")
     of_ada, of_grace = sign_ins(client, service, project.id, 2)
     with httpx.Client(base_url=service.base_url, timeout=60) as http:
@@ -205,7 +205,7 @@ def test_a_user_is_erased(client: EitherClient, service: Service) -> None:
 
 
 def test_a_report_is_told(client: EitherClient, service: Service, phone: Phone) -> None:
-    """When a user says "This wasn't me", the session says when, and the analytics count it."""
+    """After "This wasn't me", the session shows the time, and the analytics count the report."""
     project = client.create_project("Shop")
     (sign_in,) = sign_ins(client, service, project.id, 1)
     (not_me,) = phone.open(sign_in.deeplink)[-1]["buttons"][-1]
@@ -218,7 +218,7 @@ def test_a_report_is_told(client: EitherClient, service: Service, phone: Phone) 
 
 
 def test_the_rotation_of_a_webhook_secret(client: EitherClient) -> None:
-    """Rotate makes the next one beside the current one; promote puts it in its place."""
+    """Rotate creates the next secret beside the current one; promote replaces the current one with it."""
     created = client.create_project("Shop")
     rotating = client.rotate_webhook_secret(created.id, overlap_hours=2)
     assert rotating.webhook_secret == created.webhook_secret
@@ -235,7 +235,7 @@ def test_the_rotation_of_a_webhook_secret(client: EitherClient) -> None:
 
 
 def test_sessions_come_over_more_pages(client: EitherClient, service: Service, phone: Phone) -> None:
-    """The iterator reads page after page: every session once, newest first; filters go along."""
+    """The iterator reads page after page: every session once, newest first, with the filters on each page."""
     project = client.create_project("Shop")
     started = sign_ins(client, service, project.id, 7)
     phone.open(started[0].deeplink)
@@ -279,7 +279,7 @@ def test_deliveries(client: EitherClient, receiver: Receiver) -> None:
 
 
 def test_access_tokens(client: EitherClient, service: Service) -> None:
-    """Create one with an end, use it, find it in the list, delete it; then it is worth nothing."""
+    """A token with an expiry is created, used, found in the list and deleted; afterwards it no longer works."""
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=2)
     created = client.create_access_token("deploy", expires_at=end)
     assert created.expires_at == end
@@ -295,7 +295,7 @@ def test_access_tokens(client: EitherClient, service: Service) -> None:
 
 
 def test_the_audit_log(client: EitherClient) -> None:
-    """What was just done is its newest entry, and the log comes over more pages without losing one."""
+    """The latest action is the newest entry, and all pages together have every entry."""
     project = client.create_project("Shop", webhook_url="https://example.com/hook")
     client.update_project(project.id, name="Store")
     entries = client.list_audit_entries(page_size=3)
@@ -306,7 +306,7 @@ def test_the_audit_log(client: EitherClient) -> None:
 
 
 def test_a_mistake_is_told_in_the_services_words(client: EitherClient) -> None:
-    """What the service refuses comes as its sentence, which names the field."""
+    """A refusal is raised with the service's sentence, which names the field."""
     with pytest.raises(InvalidRequest, match="name") as caught:
         client.create_project("")
     assert (caught.value.status, caught.value.code) == (400, "invalid_request")

@@ -27,7 +27,10 @@ SESSION = {
 
 
 def test_the_match_code_of_a_sign_in(client: EitherClient, server: ScriptedServer) -> None:
-    """It is passed on as the service wrote it, and left out of logs. One that is no text would lock users out."""
+    """The code is passed on as the service wrote it, and left out of logs.
+
+    One that is not a text would lock users out.
+    """
     answers = (CREATED | {"match_code": "07"}, CREATED, CREATED | {"match_code": 42})
     server.replies = [reply(200, answer) for answer in answers]
     sign_in = client.create_session()
@@ -55,7 +58,7 @@ def test_a_developer_can_have_thousands_of_projects(client: EitherClient, server
 
 
 def test_a_field_of_another_type_is_refused(client: EitherClient, server: ScriptedServer) -> None:
-    """No value of another type is passed on, and no default for one that the service did not send."""
+    """A value of another type is never passed on, and a missing value gets no default."""
     numbers = {"sessions_count", "confirmed_count"}
     for name in PROJECT:
         without = {field: value for field, value in PROJECT.items() if field != name}

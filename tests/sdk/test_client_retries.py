@@ -1,4 +1,4 @@
-"""The clients against a server that misbehaves: what is repeated, what never is, and what is said in the end."""
+"""The clients against a misbehaving server: which calls are repeated, which never are, and the final errors."""
 
 import threading
 import time
@@ -45,7 +45,7 @@ from taproof.sdk.exchange import ANSWER_LIMIT
 def test_a_read_is_repeated_until_it_is_answered(
     client: EitherClient, server: ScriptedServer, clock: HandClock, failure: Reply
 ) -> None:
-    """A read does no harm twice: what passes by itself is outlasted, with growing pauses."""
+    """A read is repeated after transient failures, with growing delays, because it changes nothing."""
     server.replies = [failure, failure, reply(200, ACCOUNT)]
     assert client.read_account().email == "ada@example.com"
     assert server.lines == ["GET /api/v1/dev/me HTTP/1.1"] * 3
@@ -53,7 +53,7 @@ def test_a_read_is_repeated_until_it_is_answered(
 
 
 def test_attempts_are_bounded(client: EitherClient, server: ScriptedServer) -> None:
-    """A service that is down is not asked for ever, and the last failure is what is raised."""
+    """A service that is down is asked a limited number of times, and the last failure is raised."""
     server.replies = [reply(503, {"error": "Down."}, X_Error_Code="store_unavailable")]
     with pytest.raises(ServiceUnavailable, match="Down") as caught:
         client.read_account()
@@ -78,7 +78,7 @@ def test_attempts_are_bounded(client: EitherClient, server: ScriptedServer) -> N
 def test_a_change_that_may_have_arrived_is_never_repeated(
     client: EitherClient, server: ScriptedServer, act: Callable[[EitherClient], Any], failure: Reply
 ) -> None:
-    """Nobody gets two projects for one call: once the request was sent, a lost answer is reported, not repeated."""
+    """Once the request was sent, a lost answer is reported and not repeated. So one call never creates two projects."""
     server.replies = [failure]
     with pytest.raises(TaproofApiError):
         act(client)
@@ -89,7 +89,7 @@ def test_a_change_that_may_have_arrived_is_never_repeated(
 def test_a_change_that_was_refused_is_repeated_when_the_service_says_when(
     client: EitherClient, server: ScriptedServer, clock: HandClock, status: int
 ) -> None:
-    """429 and 503 with Retry-After say that nothing was done, so a create may come again."""
+    """429 and 503 with Retry-After say that nothing was done, so a create may be repeated."""
     server.replies = [reply(status, Retry_After="7"), reply(200, CREATED)]
     assert client.create_session().session_token == "T" * 43
     assert len(server.received) == 2
@@ -98,7 +98,7 @@ def test_a_change_that_was_refused_is_repeated_when_the_service_says_when(
 
 
 def test_a_change_is_repeated_when_no_connection_came_about(new_client: NewClient, clock: HandClock) -> None:
-    """What was never sent was not done: the attempts show in the pauses between them."""
+    """A request that was never sent had no effect, so it is repeated, with delays between the attempts."""
     client = new_client("http://127.0.0.1:9")
     with pytest.raises(ConnectionFailed, match="no connection"):
         client.create_project("Shop")
@@ -106,7 +106,7 @@ def test_a_change_is_repeated_when_no_connection_came_about(new_client: NewClien
 
 
 def test_retry_after_may_be_a_date(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
-    """RFC 9110, 10.2.3: an HTTP date is respected as seconds are. The clock stands at 1,000 s after the epoch."""
+    """An HTTP date is obeyed as seconds are (RFC 9110, 10.2.3). The clock is at 1,000 s after the epoch."""
     server.replies = [reply(503, Retry_After="Thu, 01 Jan 1970 00:16:52 GMT"), reply(200, ACCOUNT)]
     client.read_account()
     assert clock.slept == [12.5]
@@ -116,7 +116,7 @@ def test_retry_after_may_be_a_date(client: EitherClient, server: ScriptedServer,
 def test_a_retry_after_that_is_none_is_passed_over(
     client: EitherClient, server: ScriptedServer, clock: HandClock, value: str
 ) -> None:
-    """Whatever a proxy writes there, the client goes by its own pauses."""
+    """With any invalid value, the client uses its own delays."""
     server.replies = [reply(503, Retry_After=value), reply(200, ACCOUNT)]
     client.read_account()
     assert clock.slept == [0.5]
@@ -126,7 +126,7 @@ def test_a_retry_after_that_is_none_is_passed_over(
 def test_nobody_waits_beyond_the_timeout(
     client: EitherClient, server: ScriptedServer, clock: HandClock, value: str
 ) -> None:
-    """The timeout is for a call with its pauses: a Retry-After beyond it is told to the caller instead of slept."""
+    """The timeout covers a call with its delays: a Retry-After beyond it is raised instead of slept."""
     server.replies = [reply(429, {"error": "Slower."}, Retry_After=value)]
     with pytest.raises(RateLimited, match="Slower") as caught:
         client.read_account()
@@ -136,7 +136,7 @@ def test_nobody_waits_beyond_the_timeout(
 
 
 def test_slow_failures_end_with_the_timeout(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
-    """The deadline counts the time of the attempts too: 30 seconds are three of them that take 10."""
+    """The deadline includes the time of the attempts: 30 seconds allow three that take 10."""
     server.replies = [slow_by(clock, 9.5, reply(502))]
     with pytest.raises(ServiceUnavailable):
         client.read_account()
@@ -177,14 +177,14 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     ],
 )
 def test_a_peer_cannot_hold_a_call(new_client: NewClient, server: ScriptedServer, behaviour: Reply) -> None:
-    """No answer, or one that hardly comes, is given up after the timeout, whichever part of it drips in."""
+    """A missing or slow answer is given up after the timeout, whichever part of it is slow."""
     server.replies = [behaviour]
     with pytest.raises(ConnectionFailed, match="no complete response arrived in time"):
         new_client(timeout=0.3).create_project("Shop")
 
 
 def test_a_read_that_hangs_is_made_again_in_time(new_client: NewClient, server: ScriptedServer) -> None:
-    """One attempt never takes all the time of a read: what hung may well be answered at once the next time."""
+    """One attempt never uses all the time of a read, because the next one may be answered immediately."""
     ended = threading.Event()
 
     def hang(_connection: Any) -> None:
@@ -207,7 +207,7 @@ def test_a_read_that_hangs_is_made_again_in_time(new_client: NewClient, server: 
 def test_each_kind_of_failure_has_its_error(
     client: EitherClient, server: ScriptedServer, status: int, kind: type[TaproofApiError]
 ) -> None:
-    """By class, status and code, with the service's own sentence. What does not pass by itself is not repeated."""
+    """Each failure has its class, status, code and the service's sentence. Permanent failures are not repeated."""
     server.replies = [reply(status, {"error": "There is no such project."}, X_Error_Code="project_not_found")]
     with pytest.raises(TaproofApiError) as caught:
         client.read_project("proj_1")
@@ -237,7 +237,7 @@ def test_each_kind_of_failure_has_its_error(
     ],
 )
 def test_what_is_no_taproof_answer_is_refused(client: EitherClient, server: ScriptedServer, answer: bytes) -> None:
-    """Redirects are never followed, answers are read through a cap, and each field is of its type or nothing."""
+    """Redirects are never followed, answers have a size limit, and each field must have its type."""
     server.replies = [answer]
     with pytest.raises(UnexpectedAnswer):
         client.read_account()
@@ -245,7 +245,7 @@ def test_what_is_no_taproof_answer_is_refused(client: EitherClient, server: Scri
 
 
 def test_the_cap_stops_reading(client: EitherClient, server: ScriptedServer) -> None:
-    """An answer without end is not read to its end, whatever it says of its length."""
+    """An endless answer is read up to the limit, whatever its Content-Length says."""
     sent = 0
 
     def flood(connection: Any) -> None:
@@ -261,13 +261,13 @@ def test_the_cap_stops_reading(client: EitherClient, server: ScriptedServer) -> 
 
 
 def test_unknown_fields_of_newer_services_are_ignored(client: EitherClient, server: ScriptedServer) -> None:
-    """An older SDK goes on working with a newer service."""
+    """An older SDK works with a newer service."""
     server.replies = [reply(200, ACCOUNT | {"plan": "galactic", "avatar": {"url": 1}})]
     assert client.read_account().plan == "galactic"
 
 
 def test_a_list_whose_cursor_leads_nowhere_ends(client: EitherClient, server: ScriptedServer) -> None:
-    """Paging cannot be made to go round for ever by one cursor."""
+    """A cursor that repeats cannot make the iterator loop forever."""
     server.replies = [reply(200, {"entries": [], "next_cursor": "same"})]
     with pytest.raises(UnexpectedAnswer):
         client.list_audit_entries()
@@ -275,7 +275,7 @@ def test_a_list_whose_cursor_leads_nowhere_ends(client: EitherClient, server: Sc
 
 
 def test_pages_are_read_as_they_are_needed(server: ScriptedServer) -> None:
-    """Whoever needs the newest entry only does not fetch all of them."""
+    """A caller that needs only the newest entry does not fetch all pages."""
     texts = dict.fromkeys(("id", "action", "actor", "via", "via_id", "address", "subject"), "")
     entry = {**texts, "created_at": "2026-11-20T08:00:00Z", "details": {}}
     server.replies = [reply(200, {"entries": [entry] * 2, "next_cursor": "c"}), reply(200, {"entries": [entry]})]
@@ -291,7 +291,7 @@ def test_pages_are_read_as_they_are_needed(server: ScriptedServer) -> None:
 
 @pytest.mark.parametrize("echo", ["header", "body"])
 def test_no_secret_is_in_an_error(client: EitherClient, server: ScriptedServer, echo: str) -> None:
-    """Something on the way may echo what it was sent: the error still holds no credential, token or verifier."""
+    """If a peer echoes the request, the error still contains no credential, token or verifier."""
     server.replies = [reply(200, CREATED)]
     sign_in = client.create_session()
     seen = f"Bad request: Bearer {SECRET_KEY} {ACCESS_TOKEN} {sign_in.code_verifier} {sign_in.session_token}"
@@ -305,7 +305,7 @@ def test_no_secret_is_in_an_error(client: EitherClient, server: ScriptedServer, 
 
 
 def test_a_sentence_is_safe_to_print(client: EitherClient, server: ScriptedServer) -> None:
-    """Errors end in terminals and logs: no control character, no half of a character, no endless text."""
+    """Errors are printed to terminals and logs: no control character, no half of a surrogate pair, no endless text."""
     server.replies = [reply(400, {"error": "a\x1b[2J\r\nb\ud800" + "c " * 5_000})]
     with pytest.raises(InvalidRequest) as caught:
         client.read_account()
@@ -314,7 +314,7 @@ def test_a_sentence_is_safe_to_print(client: EitherClient, server: ScriptedServe
 
 
 def test_requests_say_what_they_must(client: EitherClient, server: ScriptedServer) -> None:
-    """Credentials go in the header alone, to their own endpoints; answers are asked for uncompressed."""
+    """Credentials are sent only in the header and only to their endpoints; answers are requested uncompressed."""
     server.replies = [reply(200, ACCOUNT), reply(200, CREATED), reply(200, PENDING)]
     client.read_account()
     client.verify_session(client.create_session())

@@ -1,4 +1,4 @@
-"""The return code, the hints and the cancel of a sign-in: what both clients send, and what they read."""
+"""The return code, the hints and the cancel of a sign-in: the requests and answers of both clients."""
 
 import pytest
 from tests.sdk.either_client import (
@@ -34,7 +34,7 @@ def test_the_fields_of_a_return(client: EitherClient, server: ScriptedServer) ->
 
 
 def test_the_hints(client: EitherClient, server: ScriptedServer) -> None:
-    """Hints are asked for only if the caller wants them, and one of a newer service is passed on."""
+    """Hints are requested only if the caller wants them, and an unknown one of a newer service is passed on."""
     hints = ("waiting", "opened", "choosing", "phone_asked", "return", "unreachable", "of_next_year")
     pending = [reply(200, PENDING | {"hint": hint}) for hint in hints]
     server.replies = [reply(200, CREATED), *pending, reply(200, PENDING), reply(200, PENDING | {"hint": 1})]

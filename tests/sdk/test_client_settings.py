@@ -1,4 +1,4 @@
-"""What a client is made with: what is refused at once, TLS, and what its texts never show."""
+"""The settings of a client: immediate refusals, TLS, and texts without secrets."""
 
 import ssl
 import threading
@@ -43,7 +43,7 @@ BOTH: list[Any] = [Client, AsyncClient]
     ],
 )
 def test_addresses_that_are_taken(kind: Any, base_url: str) -> None:
-    """Https anywhere, http on this machine alone; a path may stand before the API's."""
+    """Https is accepted everywhere, http only on this machine; a path may precede that of the API."""
     assert base_url.rstrip("/") in repr(kind(base_url))
 
 
@@ -102,7 +102,7 @@ def test_addresses_that_are_refused(subtests: pytest.Subtests) -> None:
     ],
 )
 def test_settings_that_cannot_be_right_are_refused(kind: Any, options: dict[str, Any]) -> None:
-    """One credential taken for another is told at once, without showing it."""
+    """A credential of the wrong kind is refused immediately, without showing it."""
     with pytest.raises(ValueError, match=next(iter(options))) as caught:
         kind("https://signin.example.com", **options)
     assert "secret" not in str(caught.value).replace("secret_key", "").replace("secret key", "")
@@ -122,20 +122,20 @@ def test_a_call_says_which_credential_is_missing(new_client: NewClient) -> None:
 
 @pytest.mark.parametrize("project_id", ["../../me", "..", "", "proj_1/../x", "proj_1?x", "proj_1#", "é", None])
 def test_an_id_leads_nowhere_else(client: EitherClient, project_id: Any) -> None:
-    """An id that came from outside cannot turn a call into another one."""
+    """An id from an untrusted source cannot turn a call into another one."""
     with pytest.raises(ValueError, match="id"):
         client.delete_project(project_id)
 
 
 def test_a_path_before_the_api_stays(new_client: NewClient, server: ScriptedServer) -> None:
-    """A service behind a proxy's path is called there."""
+    """A service below a proxy's path is called there."""
     server.replies = [reply(200, {"projects": []})]
     assert new_client(f"{server.base_url}/taproof/").list_projects() == []
     assert server.lines == ["GET /taproof/api/v1/dev/projects HTTP/1.1"]
 
 
 def test_times_need_their_zone(client: EitherClient, server: ScriptedServer) -> None:
-    """A naive datetime means another time on each machine: it is refused, and an aware one is sent as UTC."""
+    """A naive datetime is ambiguous and therefore refused; an aware one is sent as UTC."""
     server.replies = [reply(200, {"sessions": [], "next_cursor": None})]
     with pytest.raises(ValueError, match="since"):
         client.list_sessions(since=datetime(2026, 1, 1))  # noqa: DTZ001 — that is what is refused.
@@ -145,7 +145,7 @@ def test_times_need_their_zone(client: EitherClient, server: ScriptedServer) -> 
 
 @pytest.mark.parametrize("host", ["999.1.1.1", "a..b", "xn--", "xn--a.invalid", f"{'a' * 64}.invalid", "[v1.a]"])
 def test_a_host_that_cannot_be_is_not_reached(new_client: NewClient, host: str) -> None:
-    """Whatever the HTTP library raises for it, a program that calls gets the SDK's own error."""
+    """For any error of the HTTP library, the caller gets the SDK's own error."""
     with pytest.raises(ConnectionFailed):
         new_client(f"https://{host}:9").read_account()
 
@@ -155,7 +155,7 @@ def test_a_host_that_cannot_be_is_not_reached(new_client: NewClient, host: str) 
 
 @contextmanager
 def https_server(directory: Path, address: str, name: str = "localhost") -> Iterator[tuple[int, Path]]:
-    """Serve on a loopback address with a certificate for `name`; yield the port, and the file of its authority."""
+    """Serve on a loopback address with a certificate for `name`; yield the port and the authority's file."""
     authority = issue("Test authority", None)
     certificate, key = issue(name, authority)
     pem = serialization.Encoding.PEM
@@ -168,11 +168,11 @@ def https_server(directory: Path, address: str, name: str = "localhost") -> Iter
             self.wfile.write(reply(200, {"tokens": []}))
 
         def log_message(self, *_: object) -> None:
-            """Keep quiet."""
+            """Print nothing."""
 
     class Quiet(HTTPServer):
         def handle_error(self, *_: object) -> None:
-            """Clients that do not trust the certificate hang up."""
+            """Ignore clients that disconnect because they do not trust the certificate."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "server.pem")
@@ -188,7 +188,7 @@ def https_server(directory: Path, address: str, name: str = "localhost") -> Iter
 
 
 def test_tls_is_verified(new_client: NewClient, clock: HandClock, tmp_path: Path) -> None:
-    """An unknown authority is refused at once; `ca_file` names one to trust, but not for another host name."""
+    """An unknown authority is refused immediately; `ca_file` names a trusted one, but not for another host name."""
     with https_server(tmp_path, "127.0.0.1") as (port, ca_file):
         base_url = f"https://127.0.0.1:{port}"
         with pytest.raises(ConnectionFailed, match="certificate"):
@@ -203,7 +203,7 @@ def test_tls_is_verified(new_client: NewClient, clock: HandClock, tmp_path: Path
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_ca_file_that_is_not_there_is_told_at_once(kind: Any, tmp_path: Path) -> None:
-    """A wrong path is an error when the client is made, and not a client that trusts something else."""
+    """A wrong path is an error when the client is created, so that it never trusts other authorities instead."""
     with pytest.raises(FileNotFoundError):
         kind("https://signin.example.com", ca_file=str(tmp_path / "missing.pem"))
 
@@ -212,7 +212,7 @@ def test_a_ca_file_that_is_not_there_is_told_at_once(kind: Any, tmp_path: Path) 
 
 
 def test_reprs_hold_no_secret() -> None:
-    """Clients, sign-ins and results may be logged."""
+    """Clients, sign-ins and results can be logged without a secret."""
     secret = "x" * 43
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     sign_in = SignIn(
@@ -225,7 +225,7 @@ def test_reprs_hold_no_secret() -> None:
 
 
 def test_the_code_challenge_is_that_of_rfc_7636() -> None:
-    """RFC 7636, appendix B, to the letter."""
+    """The challenge equals the one in RFC 7636, appendix B."""
     assert (
         code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     )
@@ -239,7 +239,7 @@ def test_verifiers_are_new_each_time() -> None:
 
 @pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "a" * 42 + "+", "a" * 43 + "\n", "é" * 43, None, b"a" * 43])
 def test_a_verifier_of_another_form_is_refused(verifier: Any) -> None:
-    """Only what every service takes is made a challenge of (RFC 7636, 4.1); the sentence does not show it."""
+    """Only a verifier that every service accepts gives a challenge (RFC 7636, 4.1); the sentence does not show it."""
     with pytest.raises(ValueError, match="43 to 128") as caught:
         code_challenge(verifier)
     assert "aaaa" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A whole sign-in with both clients against a real service; the sandbox's control API is the user."""
+"""A whole sign-in with both clients against a real service; the sandbox's control API acts as the user."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ def phone(http: httpx.Client) -> Phone:
 
 
 PATIENCE = 60
-"""Seconds: should the tap fail, the test fails soon after it."""
+"""In seconds: if the tap fails, the test fails soon after it."""
 NewClient = Callable[..., EitherClient]
 
 
@@ -126,7 +126,7 @@ def test_a_sign_in_with_a_match_code(client: EitherClient, project: OwnProject, 
 
 
 def test_a_sign_in_from_a_mini_app(client: EitherClient, project: OwnProject, phone: Phone) -> None:
-    """The data of a Mini App gives a confirmed result once; after that, and without a bot, the code says why not."""
+    """A Mini App's data gives a confirmed result once; a repetition, or a missing bot, gives an error code."""
     bot = phone.client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
     data = phone.post("mini-app", {"bot": bot["username"]})["init_data"]
     with pytest.raises(InvalidRequest) as caught:
@@ -143,7 +143,7 @@ def test_a_sign_in_from_a_mini_app(client: EitherClient, project: OwnProject, ph
 
 
 def test_a_cancelled_sign_in(client: EitherClient, phone: Phone) -> None:
-    """When the user cancels, nobody is signed in."""
+    """When the user cancels, the result has no identity."""
     sign_in = client.create_session()
     decide(phone, sign_in, "Cancel")
     result = client.wait_for_user(sign_in, timeout=PATIENCE)
@@ -190,14 +190,14 @@ def test_a_sign_in_that_returns(client: EitherClient, project: OwnProject, phone
 
 
 def test_nobody_taps(client: EitherClient) -> None:
-    """With no time to wait the status is what it is."""
+    """Without time to wait, the current status is returned."""
     assert client.wait_for_user(client.create_session(), timeout=0).status == "pending"
 
 
 def test_only_who_started_it_reads_the_result(
     client: EitherClient, new_client: NewClient, project: OwnProject, phone: Phone, http: httpx.Client
 ) -> None:
-    """A link or QR code that somebody has photographed does not let them read who signed in."""
+    """A person who photographed the link or QR code cannot read who signed in."""
     sign_in = client.create_session()
     decide(phone, sign_in)
     thief = new_client(project_id=project.id)
@@ -213,7 +213,7 @@ def test_only_who_started_it_reads_the_result(
 def test_a_lost_answer_loses_no_sign_in(
     new_client: NewClient, project: OwnProject, phone: Phone, http: httpx.Client
 ) -> None:
-    """When the connection breaks on the way back, the same confirmed answer is read again, byte for byte."""
+    """If the answer is lost, the same confirmed answer is read again, byte for byte."""
     answers: list[bytes] = []
 
     def forward(connection: Any, *, deliver: bool) -> None:
@@ -242,7 +242,7 @@ def test_a_lost_answer_loses_no_sign_in(
 def test_refusals_are_told_apart(
     service: Service, http: httpx.Client, new_client: NewClient, project: OwnProject
 ) -> None:
-    """A wrong key, a project that is unknown, one that is not public, and one that is paused: each with its code."""
+    """A wrong key, an unknown project, a project without public access and a paused one have different codes."""
     with pytest.raises(AuthenticationFailed) as caught:
         new_client(secret_key="sk_" + "a" * 49).create_session()
     assert caught.value.code == "invalid_secret_key"
@@ -266,7 +266,7 @@ async def waiting_calls(http: httpx.Client) -> float:
 
 
 async def test_many_wait_at_once(service: Service, http: httpx.Client, project: OwnProject) -> None:
-    """One AsyncClient serves many users at the same time; who waits takes nobody else's place."""
+    """One AsyncClient serves many users at the same time, and waiting calls do not block others."""
     # The timeout is shorter than the time for which a call is held.
     async with AsyncClient(service.base_url, project_id=project.id, timeout=15) as client:
         sign_ins = [await client.create_session() for _ in range(120)]

@@ -1,4 +1,4 @@
-"""Waiting for the user: the long poll, its fall-back, what it survives, and where it ends."""
+"""Waiting for the user: the long poll, its fall-back, the failures that it survives, and its end."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from taproof import (
 
 
 def test_a_held_call_is_asked_again_at_once(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
-    """The long poll: the service holds each call for 25 seconds, and the client pauses nowhere."""
+    """In the long poll, the service holds each call for 25 seconds, and the client does not pause."""
     held = slow_by(clock, 25, reply(200, PENDING))
     server.replies = [reply(200, CREATED), held, held, slow_by(clock, 3, reply(200, CONFIRMED))]
     result = client.wait_for_user(client.create_session())
@@ -37,7 +37,7 @@ def test_a_held_call_is_asked_again_at_once(client: EitherClient, server: Script
 
 
 def test_an_answer_at_once_means_polling(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
-    """An old service ignores `wait`, and one that has no place answers at once: then it is every 2 seconds."""
+    """An old service ignores `wait`, and a full one answers immediately: then the client polls every 2 seconds."""
     server.replies = [reply(200, CREATED), *[reply(200, PENDING)] * 3, reply(200, CONFIRMED)]
     assert client.wait_for_user(client.create_session()).is_confirmed
     assert clock.slept == [2.0, 2.0, 2.0]
@@ -49,7 +49,7 @@ def test_an_answer_at_once_means_polling(client: EitherClient, server: ScriptedS
     ids=["429", "502", "503", "504", "dropped", "come again in 80 s"],
 )
 def test_waiting_survives_what_passes(client: EitherClient, server: ScriptedServer, failure: Reply) -> None:
-    """A restart of the service, a proxy's error or a lost network in the middle does not end a sign-in."""
+    """A restart of the service, a proxy's error or a lost network does not end a sign-in."""
     server.replies = [reply(200, CREATED), *[failure] * 5, reply(200, PENDING), failure, reply(200, CONFIRMED)]
     assert client.wait_for_user(client.create_session()).is_confirmed
     verifiers = {each.body["code_verifier"] for each in server.received[1:]}
@@ -57,7 +57,7 @@ def test_waiting_survives_what_passes(client: EitherClient, server: ScriptedServ
 
 
 def test_a_rate_limit_is_waited_out(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
-    """After 429 nothing is asked before `Retry-After` is over; then it goes on, and the answer is not lost."""
+    """After 429, the client waits for `Retry-After`, then continues and gets the answer."""
     server.replies = [reply(200, CREATED), *[reply(429, Retry_After="2")] * 9, reply(200, CONFIRMED)]
     assert client.wait_for_user(client.create_session()).is_confirmed
     assert len(server.received) == 11
@@ -67,7 +67,7 @@ def test_a_rate_limit_is_waited_out(client: EitherClient, server: ScriptedServer
 def test_a_rate_limit_is_waited_for_no_longer_than_there_is_time(
     client: EitherClient, server: ScriptedServer, clock: HandClock
 ) -> None:
-    """When `Retry-After` goes beyond the deadline, the last question comes before it: the user may have confirmed."""
+    """If `Retry-After` exceeds the deadline, the client asks once more before it. The user may have confirmed."""
     server.replies = [reply(200, CREATED), reply(429, Retry_After="80"), reply(200, CONFIRMED)]
     sign_in, begun = client.create_session(), clock.now
     assert client.wait_for_user(sign_in, timeout=60).is_confirmed
@@ -94,7 +94,7 @@ def test_waiting_stops_on_every_terminal_status(client: EitherClient, server: Sc
 def test_waiting_ends_with_what_does_not_pass(
     client: EitherClient, server: ScriptedServer, status: int, kind: type[TaproofApiError]
 ) -> None:
-    """A session that is gone or a key that was replaced will not come back: the caller learns of it at once."""
+    """A deleted session and a replaced key are permanent, so the caller gets the error immediately."""
     server.replies = [reply(200, CREATED), reply(status, {"error": "No."})]
     sign_in = client.create_session()
     with pytest.raises(kind):
@@ -104,7 +104,7 @@ def test_waiting_ends_with_what_does_not_pass(
 
 @pytest.mark.parametrize("held", [0, 25])
 def test_the_deadline_of_waiting(client: EitherClient, server: ScriptedServer, clock: HandClock, held: int) -> None:
-    """When nobody taps, the status is still pending after the timeout, and not a second later."""
+    """If nobody taps, the status is still pending exactly at the timeout."""
     server.replies = [reply(200, CREATED)]
     sign_in = client.create_session()
     begun = clock.now
@@ -119,7 +119,7 @@ def test_the_deadline_of_waiting(client: EitherClient, server: ScriptedServer, c
 
 
 def test_failures_until_the_deadline_are_raised(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
-    """Nobody knows how the sign-in stands: the error says so, rather than a status that may be wrong."""
+    """If the state is unknown, an error is raised instead of a status that may be wrong."""
     server.replies = [reply(200, CREATED), reply(502)]
     sign_in, begun = client.create_session(), clock.now
     with pytest.raises(ServiceUnavailable):
@@ -128,7 +128,7 @@ def test_failures_until_the_deadline_are_raised(client: EitherClient, server: Sc
 
 
 def test_an_unknown_status_is_no_sign_in(client: EitherClient, server: ScriptedServer) -> None:
-    """Only the five statuses of the specification are taken, and confirmed only with all that belongs to it."""
+    """Only the five statuses of the specification are accepted, and `confirmed` only with all of its fields."""
     server.replies = [reply(200, CREATED), reply(200, {"status": "ok"}), reply(200, {"status": "confirmed"})]
     sign_in = client.create_session()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The proxy of the network: the variables that curl reads, and both clients behind such a proxy."""
+"""The network's proxy: the variables that curl reads, and both clients behind such a proxy."""
 
 from pathlib import Path
 from typing import Any

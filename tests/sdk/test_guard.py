@@ -1,4 +1,4 @@
-"""The guards: each proof once, whoever asks at the same time, and whatever happens to the process."""
+"""Each guard accepts a proof once, among concurrent callers and across crashes."""
 
 import contextlib
 import os
@@ -21,14 +21,14 @@ NewGuard = Callable[[Callable[[], float]], SingleUseGuard]
 
 @pytest.fixture(params=["memory", "sqlite"])
 def new_guard(request: pytest.FixtureRequest, tmp_path: Path) -> NewGuard:
-    """A function that makes a guard of either kind with a clock."""
+    """Return a function that makes a guard of either kind with a clock."""
     if request.param == "memory":
         return lambda clock: MemoryGuard(clock=clock)
     return lambda clock: SqliteGuard(tmp_path / "used-proofs.db", clock=clock)
 
 
 def test_each_token_is_taken_once(new_guard: NewGuard) -> None:
-    """True the first time, False ever after, and one token says nothing of another."""
+    """The first call returns True, every later one False, and tokens are independent."""
     guard = new_guard(lambda: NOW)
     assert [guard.take(token, NOW + 300) for token in ("a", "a", "b", "a", "b", "")] == [
         True,
@@ -40,7 +40,7 @@ def test_each_token_is_taken_once(new_guard: NewGuard) -> None:
 
 
 def test_a_token_is_remembered_to_its_end_and_beyond(new_guard: NewGuard) -> None:
-    """As long as a proof could be accepted anywhere its token is remembered; afterwards it is forgotten."""
+    """A token is remembered as long as its proof could be accepted anywhere, and forgotten afterwards."""
     now = float(NOW)
     guard = new_guard(lambda: now)
     assert guard.take("a", NOW + 300)
@@ -51,14 +51,14 @@ def test_a_token_is_remembered_to_its_end_and_beyond(new_guard: NewGuard) -> Non
 
 
 def test_a_token_whose_time_is_over_is_still_taken_once(new_guard: NewGuard) -> None:
-    """Whoever calls with another clock, or with a leeway, gets no second True either."""
+    """A caller with another clock or with a leeway does not get a second True either."""
     guard = new_guard(lambda: NOW)
     assert guard.take("a", NOW - 10_000)
     assert not guard.take("a", NOW - 10_000)
 
 
 class SlowSet(set[bytes]):
-    """Lets other threads run between a look and what comes of it."""
+    """Lets other threads run between a check and its effect."""
 
     def __contains__(self, item: object) -> bool:
         found = super().__contains__(item)
@@ -67,7 +67,7 @@ class SlowSet(set[bytes]):
 
 
 def test_exactly_one_of_many_threads_wins(new_guard: NewGuard) -> None:
-    """Exactly one True of any number of takes at the same time."""
+    """Of any number of concurrent calls, exactly one returns True."""
     guard = new_guard(lambda: NOW)
     if isinstance(guard, MemoryGuard):
         guard._taken = SlowSet()
@@ -77,7 +77,7 @@ def test_exactly_one_of_many_threads_wins(new_guard: NewGuard) -> None:
 
 
 def test_the_token_is_not_stored(tmp_path: Path) -> None:
-    """Only a hash of the session token is kept: the file gives no sign-in away."""
+    """Only a hash of the session token is stored, so the file reveals no sign-in."""
     guard = SqliteGuard(tmp_path / "used.db", clock=lambda: NOW)
     guard.take("the-session-token", NOW + 300)
     for file in tmp_path.iterdir():
@@ -85,13 +85,13 @@ def test_the_token_is_not_stored(tmp_path: Path) -> None:
 
 
 def test_sqlite_remembers_over_a_restart(tmp_path: Path) -> None:
-    """Another guard on the same file, as after a restart or in another process, knows what was taken."""
+    """Another guard on the same file, after a restart or in another process, knows the used tokens."""
     assert SqliteGuard(tmp_path / "used.db", clock=lambda: NOW).take("a", NOW + 300)
     assert not SqliteGuard(str(tmp_path / "used.db"), clock=lambda: NOW).take("a", NOW + 300)
 
 
 def test_sqlite_goes_on_in_its_file_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is that of the start: a server that changes its directory does not begin a new file."""
+    """A relative path is resolved at the start, so a later change of the directory does not begin a new file."""
     monkeypatch.chdir(tmp_path)
     guard = SqliteGuard("used.db", clock=lambda: NOW)
     assert guard.take("a", NOW + 300)
@@ -101,7 +101,7 @@ def test_sqlite_goes_on_in_its_file_wherever_the_process_goes(tmp_path: Path, mo
 
 
 def test_a_file_that_cannot_be_used_is_an_error_and_never_true(tmp_path: Path) -> None:
-    """When the guard cannot know, the proof is refused: at the start, and at each take."""
+    """If the guard cannot check, it raises an error, at the start and at each call."""
     with pytest.raises(sqlite3.Error):
         SqliteGuard(tmp_path / "missing" / "used.db")
     guard = SqliteGuard(tmp_path / "used.db")
@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_used_is_an_error_and_never_true(tmp_path: Path) -
 
 
 def test_a_take_is_synced_to_its_directory(tmp_path: Path) -> None:
-    """A power cut cannot bring back the journal of a take that was told: for that EXTRA (3) syncs the directory too."""
+    """A power cut cannot undo an answered call, because EXTRA (3) also syncs the journal's directory."""
     with contextlib.closing(SqliteGuard(tmp_path / "used.db")._connect()) as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
@@ -128,7 +128,7 @@ print(sum(guard.take(str(token), 1_760_000_300) for token in range(40)))
 
 
 def test_exactly_one_of_many_processes_wins(tmp_path: Path) -> None:
-    """All processes of a machine share one file: together they take each of 40 tokens once."""
+    """All processes of a machine share one file: together, they accept each of 40 tokens once."""
     command = [sys.executable, "-c", RACER, str(tmp_path / "used.db")]
     racers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(5)]
     for racer in racers:
@@ -153,7 +153,7 @@ for token in itertools.count():
 
 
 def test_kill_minus_nine_undoes_no_take(tmp_path: Path) -> None:
-    """What a take has returned stays so, though the process is killed in the middle of the next one."""
+    """An answered call stays recorded even if the process is killed in the next one."""
     path = tmp_path / "used.db"
     with subprocess.Popen([sys.executable, "-c", TAKER, str(path)], stdout=subprocess.PIPE, text=True) as taker:
         assert taker.stdout is not None

@@ -1,4 +1,4 @@
-"""verify_proof beside sdk/vectors (test_vectors.py), which say which proofs hold and which do not."""
+"""verify_proof beyond sdk/vectors (test_vectors.py), which define the valid and the invalid proofs."""
 
 import base64
 import hashlib
@@ -54,13 +54,13 @@ def segment(value: bytes) -> str:
 
 
 def handmade(payload: bytes, header: bytes = b'{"alg":"HS256","typ":"JWT"}', secret: str = SECRET) -> str:
-    """Sign any bytes, also such as PyJWT refuses to sign."""
+    """Sign any bytes, including those that PyJWT refuses to sign."""
     signed = f"{segment(header)}.{segment(payload)}"
     return f"{signed}.{segment(hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest())}"
 
 
 def proof_of(secret: str = SECRET, /, **changes: Any) -> str:
-    """Sign the good claims with changes."""
+    """Sign the valid claims with changes."""
     return handmade(json.dumps(CLAIMS | changes).encode(), secret=secret)
 
 
@@ -70,14 +70,14 @@ def verify(proof: Any, secret: Any = SECRET, **options: Any) -> Identity:
 
 
 def public_key_proof() -> str:
-    """The classic confusion: an HMAC keyed with a public RSA key, in the hope that the verifier holds that key."""
+    """Return an HMAC keyed with a public RSA key, which a verifier would accept if it confused the algorithms."""
     public = rsa.generate_private_key(65537, 2048).public_key()
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return handmade(json.dumps(CLAIMS).encode(), secret=pem.decode())
 
 
 def test_a_proof_of_the_service_gives_the_identity() -> None:
-    """What core/proof.py signs, the SDK verifies, and all eight claims come out (service-spec.md, Proof)."""
+    """The SDK verifies what core/proof.py signs, and returns all eight claims (service-spec.md, Proof)."""
     proof = sign_proof(Confirmed("1001", "Ada Lovelace", "ada"), PROJECT, TOKEN, SECRET, NOW * 1000 + 999)
     assert verify(proof) == Identity(
         messenger_id="1001",
@@ -92,7 +92,7 @@ def test_a_proof_of_the_service_gives_the_identity() -> None:
 
 
 def test_a_phone_number_of_the_service_is_part_of_the_identity() -> None:
-    """What core/proof.py signs with a number, the SDK verifies; `repr` keeps it, and the session token, out of logs."""
+    """The SDK verifies what core/proof.py signs with a number; `repr` leaves it and the session token out of logs."""
     confirmed = Confirmed("1001", "Ada Lovelace", "ada", "+4915123456789")
     identity = verify(sign_proof(confirmed, PROJECT, TOKEN, SECRET, NOW * 1000))
     assert identity.messenger_phone == "+4915123456789"
@@ -102,7 +102,7 @@ def test_a_phone_number_of_the_service_is_part_of_the_identity() -> None:
 
 
 def test_no_phone_number_of_the_service_is_refused() -> None:
-    """Whatever the service takes for a number, of any country and length, the SDK does too: or nobody could sign in."""
+    """The SDK accepts every number that the service accepts, or some users could not sign in."""
     given = [f"+{code}{first}{'5' * rest}" for code in CODES for first in "0123456789" for rest in range(18)]
     taken = {number for each in given if (number := e164_number(each)) is not None}
     assert len({number[:3] for number in taken}) > 50
@@ -112,14 +112,14 @@ def test_no_phone_number_of_the_service_is_refused() -> None:
 
 
 def test_the_machines_clock_is_the_default() -> None:
-    """Without `now` a fresh proof holds and one of the past does not."""
+    """Without `now`, a fresh proof is valid and a past one is not."""
     with pytest.raises(ProofExpired):
         verify_proof(proof_of(), SECRET)
     assert verify_proof(proof_of(exp=2**40), SECRET).messenger_id == "1001"
 
 
 def test_the_sdk_stands_alone() -> None:
-    """An application that uses it loads nothing of the server's, and no HTTP client before it makes one."""
+    """An application that uses the SDK loads nothing of the server, and no HTTP client before it creates one."""
     program = "import sys, taproof; [getattr(taproof, name) for name in taproof.__all__]; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.partition(".")[0] == "taproof"}
@@ -129,7 +129,7 @@ def test_the_sdk_stands_alone() -> None:
 
 
 def test_checking_proofs_waits_for_no_client() -> None:
-    """Whoever only checks proofs imports no more than that needs, and the bare package nothing at all."""
+    """Checking proofs imports only what it needs, and the bare package imports nothing."""
     program = "import sys, taproof; print(*sys.modules); taproof.verify_proof; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     bare, checking = (set(line.split()) for line in done.stdout.splitlines())
@@ -139,14 +139,14 @@ def test_checking_proofs_waits_for_no_client() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """A misspelt import fails as for any other package, and `dir` shows what there is."""
+    """A misspelt import fails as for any other package, and `dir` lists the public names."""
     with pytest.raises(AttributeError, match="verify_prof"):
         _ = taproof.verify_prof  # type: ignore[attr-defined]
     assert set(taproof.__all__) <= set(dir(taproof))
 
 
 def test_only_hs256_with_the_secret_is_accepted() -> None:
-    """Neither a real RS256 signature nor an HMAC with a public key holds, and bytes are no proof."""
+    """Neither a real RS256 signature nor an HMAC with a public key is accepted, and bytes are not a proof."""
     rs256 = jwt.encode(CLAIMS, rsa.generate_private_key(65537, 2048), algorithm="RS256")
     for proof in (rs256, public_key_proof()):
         with pytest.raises(ProofSignatureInvalid):
@@ -157,7 +157,7 @@ def test_only_hs256_with_the_secret_is_accepted() -> None:
 
 @pytest.mark.parametrize("secret", [SECRET.encode(), None])
 def test_a_secret_that_is_no_string_is_refused(secret: Any) -> None:
-    """The vectors, which are JSON, cannot hold these."""
+    """The vectors, which are JSON, cannot contain these values."""
     with pytest.raises(ValueError, match="secret"):
         verify(proof_of(), secret)
 
@@ -166,14 +166,14 @@ def test_a_secret_that_is_no_string_is_refused(secret: Any) -> None:
     st.one_of(st.text(), st.binary(), st.from_regex(r"[A-Za-z0-9_-]{0,40}(\.[A-Za-z0-9_-]{0,40}){2}", fullmatch=True))
 )
 def test_whatever_comes_the_answer_is_a_proof_error(proof: Any) -> None:
-    """No input makes the SDK raise anything else: an application catches ProofError and is done."""
+    """No input makes the SDK raise anything other than ProofError, so catching that is enough."""
     with pytest.raises(ProofError):
         verify(proof)
 
 
 @given(st.binary(max_size=60), st.binary(max_size=200))
 def test_whatever_was_signed_the_answer_is_a_proof_error(header: bytes, payload: bytes) -> None:
-    """Also behind a good signature nothing but the spec's claims is taken."""
+    """Even with a valid signature, only the spec's claims are accepted."""
     with pytest.raises(ProofError):
         verify(handmade(payload, header))
     with pytest.raises(ProofError):
@@ -181,7 +181,7 @@ def test_whatever_was_signed_the_answer_is_a_proof_error(header: bytes, payload:
 
 
 class NotingGuard:
-    """Accepts every proof, and keeps what it was asked."""
+    """Accepts every proof, and records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -206,7 +206,7 @@ def test_a_guard_takes_a_proof_once() -> None:
     ("leeway", "remembered"), [(0, NOW + 300), (10, NOW + 310), (0.5, NOW + 301), (float("inf"), 2**53)]
 )
 def test_a_used_proof_is_remembered_for_as_long_as_it_would_hold(leeway: float, remembered: int) -> None:
-    """With a leeway a proof is accepted beyond its end, so the guard must remember it for longer too."""
+    """With a leeway, a proof is accepted after its expiry, so the guard must remember it for longer too."""
     guard = NotingGuard()
     verify(proof_of(), guard=guard, leeway=leeway)
     assert guard.asked == [(TOKEN, remembered)]
@@ -214,7 +214,7 @@ def test_a_used_proof_is_remembered_for_as_long_as_it_would_hold(leeway: float, 
 
 
 def test_a_guard_that_fails_signs_nobody_in() -> None:
-    """When the guard cannot know, its error comes out: no identity is returned."""
+    """If the guard fails, its error is raised and no identity is returned."""
 
     class Broken:
         def take(self, session_token: str, expires_at: int) -> bool:  # noqa: ARG002 — the names of the protocol.

@@ -1,4 +1,4 @@
-"""docs/reference/proof.md: its programs, run as they stand, take a good proof and refuse each kind of bad one."""
+"""The programs of docs/reference/proof.md, run unchanged, accept a valid proof and refuse each kind of bad one."""
 
 import os
 import re
@@ -25,7 +25,7 @@ AGAIN = {"python": 'check_proof(os.environ["PROOF"])', "js": "checkProof(PROOF);
 
 
 def signed(changes: dict[str, Any], secret: str = SECRET, algorithm: str = "HS256") -> str:
-    """Sign the claims of a good proof with these changes; a claim changed to None is left out."""
+    """Sign the claims of a valid proof with these changes; a claim changed to None is left out."""
     now = int(time.time())
     good = jwt.decode(proof(), options={"verify_signature": False}) | {"iat": now, "exp": now + 300}
     claims = {name: value for name, value in (good | changes).items() if value is not None}
@@ -48,7 +48,7 @@ def run(language: str, the_proof: str, more: str = "", secrets: str = SECRET) ->
 
 @pytest.mark.parametrize("language", ["python", "js"])
 def test_a_good_proof_is_accepted_once(language: str) -> None:
-    """The program says who signed in; the same proof again is refused (the page's check 5)."""
+    """The program prints the user; the same proof again is refused (the page's check 5)."""
     done = run(language, proof())
     assert (done.returncode, done.stdout) == (0, "123456789\n"), done.stderr
     again = run(language, proof(), AGAIN[language])
@@ -77,7 +77,7 @@ def test_a_good_proof_is_accepted_once(language: str) -> None:
     ],
 )  # fmt: skip
 def test_a_bad_proof_is_refused(language: str, bad: Any, word: str) -> None:
-    """Each check that the page asks for is made by its programs, and says so."""
+    """The programs make each check that the page requires, and name it."""
     done = run(language, bad())
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert re.search(word, done.stderr, re.IGNORECASE), done.stderr
@@ -85,7 +85,7 @@ def test_a_bad_proof_is_refused(language: str, bad: Any, word: str) -> None:
 
 @pytest.mark.parametrize("language", ["python", "js"])
 def test_during_a_rotation_either_secret_will_do(language: str) -> None:
-    """Each of several secrets is tried; with none at all, or an empty one, nothing is taken."""
+    """Each of several secrets is tried; without a secret, or with an empty one, nothing is accepted."""
     for secrets in (f"{SECRET},{OTHER_SECRET}", f"{OTHER_SECRET} {SECRET}", f"{OTHER_SECRET}, {SECRET}"):
         done = run(language, proof(), secrets=secrets)
         assert (done.returncode, done.stdout) == (0, "123456789\n"), done.stderr

@@ -1,4 +1,4 @@
-"""sdk/vectors: the SDK for Python says of each proof and webhook there what all SDKs must say."""
+"""sdk/vectors: the Python SDK gives the required result for each proof and webhook."""
 
 import base64
 import json
@@ -26,12 +26,12 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 
 def number(value: Any) -> float:
-    """Read a number; JSON has none for "NaN" and "Infinity", so these stand there as strings."""
+    """Read a number; JSON has no "NaN" and "Infinity", so they are strings there."""
     return float(value) if isinstance(value, str) else value
 
 
 class Guard:
-    """Answers what the case says, and remembers whether it was asked. It is false, as an empty container is."""
+    """Answers as the case says, and remembers whether it was called. It is falsy, as an empty container is."""
 
     def __init__(self, answer: bool) -> None:  # noqa: FBT001
         self.answer = answer
@@ -58,7 +58,7 @@ def told(error: Exception, kind: type[Exception], case: dict[str, Any]) -> dict[
 
 
 def test_proofs(subtests: pytest.Subtests) -> None:
-    """Each proof holds with this identity or fails with this error; the guard is asked about one that holds only."""
+    """Each proof gives this identity or this error; the guard is called only for a valid one."""
     for case in cases("proofs.json"):
         with subtests.test(case["name"]):
             expected = case["expected"]
@@ -78,7 +78,7 @@ def test_proofs(subtests: pytest.Subtests) -> None:
 
 
 def test_webhooks(subtests: pytest.Subtests) -> None:
-    """Each webhook holds with this event or fails with this error; `data` is the body as it was parsed."""
+    """Each webhook gives this event or this error; `data` is the parsed body."""
     for case in cases("webhooks.json"):
         with subtests.test(case["name"]):
             body = base64.b64decode(case["body"], validate=True)
@@ -96,7 +96,7 @@ def test_webhooks(subtests: pytest.Subtests) -> None:
 
 
 def test_the_files_are_those_that_the_script_makes(tmp_path: Path) -> None:
-    """A case is changed in the script and never in a file: the script makes the same bytes each time."""
+    """Cases are changed in the script and never in a file: the script writes the same bytes each time."""
     for script in VECTORS.glob("*.py"):
         (tmp_path / script.name).write_bytes(script.read_bytes())
     subprocess.run([sys.executable, "-B", "make.py"], cwd=tmp_path, check=True, timeout=60)
@@ -105,7 +105,7 @@ def test_the_files_are_those_that_the_script_makes(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_outcome_is_there() -> None:
-    """The vectors hold each error of the SDK, and what holds."""
+    """The vectors include each error of the SDK, and valid cases."""
     outcomes = {
         case["expected"].get("error", f"good {name}")
         for name in ("proofs.json", "webhooks.json")
@@ -143,7 +143,7 @@ def openssl_takes(case: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("takes", [pyjwt_takes, openssl_takes])
 def test_others_take_the_same(takes: Callable[[dict[str, Any]], bool]) -> None:
-    """A proof is an ordinary JWT: PyJWT and OpenSSL alone take each good one, and refuse what was forged.
+    """A proof is an ordinary JWT: PyJWT and OpenSSL alone accept each valid one and refuse forged ones.
 
     `jose` and `jsonwebtoken` do so in sdk/js/test/libraries.test.js.
     """

@@ -1,4 +1,4 @@
-"""verify_webhook beside sdk/vectors (test_vectors.py), which say which webhooks hold and which do not."""
+"""verify_webhook beyond sdk/vectors (test_vectors.py), which define the valid and the invalid webhooks."""
 
 import base64
 import hashlib
@@ -60,7 +60,7 @@ def verify(body: Any = BODY, headers: Any = None, secret: Any = SECRET, **option
 
 
 def test_a_confirmed_event_gives_the_identity() -> None:
-    """What core/signature.py signs, the SDK verifies, and every field comes out (contract.md, Webhooks)."""
+    """The SDK verifies what core/signature.py signs, and returns every field (contract.md, Webhooks)."""
     assert verify() == WebhookEvent(
         id="evt_1",
         type="auth.confirmed",
@@ -76,14 +76,14 @@ def test_a_confirmed_event_gives_the_identity() -> None:
 
 
 def test_the_machines_clock_is_the_default() -> None:
-    """Without `now` a fresh webhook holds and one of the past does not."""
+    """Without `now`, a fresh webhook is valid and a past one is not."""
     assert verify_webhook(BODY, signed(at=time.time()), SECRET).id == "evt_1"
     with pytest.raises(WebhookTooOld):
         verify_webhook(BODY, signed(at=time.time() - 400), SECRET)
 
 
 def test_the_pypi_package_and_the_sdk_take_the_same() -> None:
-    """Both ways: standardwebhooks verifies the sender's headers, verify_webhook those that standardwebhooks makes."""
+    """The package standardwebhooks verifies the sender's headers, and verify_webhook the package's."""
     at = datetime.now(UTC)
     body = json.dumps(CONFIRMED | {"messenger_name": "Зоя 👩‍💻"}, ensure_ascii=False).encode()
     assert Webhook(SECRET).verify(body, signed(body, at=at.timestamp()))["messenger_name"] == "Зоя 👩‍💻"
@@ -104,7 +104,7 @@ def spelled(name: str) -> st.SearchStrategy[str]:
 
 @given(st.data())
 def test_headers_come_in_any_order_and_case(data: st.DataObject) -> None:
-    """HTTP header names have no case and no order, and there are others among them."""
+    """The case and order of header names do not matter, and other headers are ignored."""
     items = [*signed().items(), ("Content-Type", "application/json"), ("X-Other", "x")]
     shuffled = data.draw(st.permutations(items))
     assert verify(headers={data.draw(spelled(name)): value for name, value in shuffled}).id == "evt_1"
@@ -112,7 +112,7 @@ def test_headers_come_in_any_order_and_case(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("secrets", [(SECRET,), (SECRET, OTHER_SECRET)])
 def test_every_frameworks_headers_will_do(secrets: tuple[str, ...]) -> None:
-    """Starlette's, http.server's and a plain dict: whatever has names and values."""
+    """The headers of Starlette, of http.server and a plain dict are accepted."""
     headers = signed(BODY, *secrets)
     message = Message()
     for name, value in headers.items():
@@ -123,7 +123,7 @@ def test_every_frameworks_headers_will_do(secrets: tuple[str, ...]) -> None:
 
 @given(st.data(), st.booleans())
 def test_any_change_fails(data: st.DataObject, only_service_signature: bool) -> None:  # noqa: FBT001
-    """One changed, added or missing byte in the body, in a header that decides or in the secret: it does not hold."""
+    """One changed, added or missing byte in the body, in a signed header or in the secret makes the webhook invalid."""
     headers = service_signed(BODY) if only_service_signature else without(signed(), "X-Service-Signature")
     what = data.draw(st.sampled_from(["body", "secret", *headers]))
     before = {"body": BODY.decode(), "secret": SECRET, **headers}[what]
@@ -146,21 +146,21 @@ def test_any_change_fails(data: st.DataObject, only_service_signature: bool) -> 
 
 @pytest.mark.parametrize("changes", [{"webhook-id": "evt_\udcff"}, {"webhook-signature": "\udcff\ud800 é v1"}])
 def test_headers_with_lone_surrogates(changes: dict[str, str]) -> None:
-    """Servers decode bytes that are no UTF-8 to these, which cannot be encoded again."""
+    """Servers decode invalid UTF-8 to lone surrogates, which cannot be encoded again."""
     with pytest.raises(WebhookSignatureInvalid):
         verify(headers=signed() | changes)
 
 
 @given(st.binary(), st.dictionaries(st.sampled_from([*signed(), "X-Other"]), st.text()))
 def test_whatever_comes_the_answer_is_a_webhook_error(body: bytes, headers: Mapping[str, str]) -> None:
-    """No request makes the SDK raise anything else: an application catches WebhookError and is done."""
+    """No request makes the SDK raise anything other than WebhookError, so catching that is enough."""
     with pytest.raises(WebhookError):
         verify(body, headers)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=5))
 def test_whatever_was_signed_the_answer_is_an_event_or_a_webhook_error(value: Any) -> None:
-    """Whatever a field holds, also behind a good signature, the event is of its types or there is none."""
+    """Even with a valid signature, an event has fields of its types, or WebhookError is raised."""
     for name in CONFIRMED:
         body = json.dumps(CONFIRMED | {name: value}).encode()
         try:
@@ -173,14 +173,14 @@ def test_whatever_was_signed_the_answer_is_an_event_or_a_webhook_error(value: An
 
 @pytest.mark.parametrize("secret", [SECRET.encode(), None])
 def test_a_secret_that_is_no_string_is_refused(secret: Any) -> None:
-    """The vectors, which are JSON, cannot hold these."""
+    """The vectors, which are JSON, cannot contain these values."""
     with pytest.raises(ValueError, match="secret"):
         verify(secret=secret)
 
 
 @pytest.mark.parametrize("body", ["{}", None, {}, bytearray(BODY), memoryview(BODY)])
 def test_a_body_that_was_decoded_is_the_applications_mistake(body: Any) -> None:
-    """Only the bytes that came can be checked; a server that gives anything else is told so at its first request."""
+    """Only the received bytes can be checked, so another type is refused at the first request."""
     with pytest.raises(TypeError, match="bytes"):
         verify(body, signed())
 
@@ -196,7 +196,7 @@ def test_headers_that_are_no_strings_are_the_applications_mistake(headers: Any) 
 
 
 def test_the_session_token_stays_out_of_the_repr() -> None:
-    """An event may be logged, and kept in a set: the token of the session is not in what is shown."""
+    """An event may be logged and kept in a set: its `repr` does not contain the session token."""
     event = verify()
     assert TOKEN not in repr(event)
     assert hash(event) == hash(verify())

@@ -1,4 +1,4 @@
-"""The pages about webhooks: their programs take what is sent and nothing else, their numbers are the code's."""
+"""The programs of the webhook pages accept only what is sent, and their numbers are those of the code."""
 
 import base64
 import inspect
@@ -64,7 +64,7 @@ def signed(body: bytes = BODY, secrets: Sequence[str] = (SECRET,), age: float = 
 
 
 def test_the_bodies_are_those_of_the_events() -> None:
-    """One example of each type of event, which verify_webhook takes."""
+    """The examples have each type of event once, and verify_webhook accepts them."""
     events = [verify_webhook(body, signed(body), SECRET) for body in BODIES]
     assert [event.type for event in events] == list(get_args(EventType))
     assert EVENT.keys() - {"id", "event"} == {
@@ -89,7 +89,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> httpx.AsyncClient:
 async def test_the_receiver_handles_each_event_once(
     receiver: httpx.AsyncClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An event that comes again is taken and passed over, also under the other secret; one of each type is taken."""
+    """A repeated event is accepted and skipped, even under the other secret; each type is accepted."""
     for secrets in ([SECRET], [SECRET], [OTHER_SECRET], [SECRET, OTHER_SECRET]):
         answer = await receiver.post("/hooks/taproof", content=BODY, headers=signed(secrets=secrets))
         assert answer.status_code == 204
@@ -114,7 +114,7 @@ async def test_the_receiver_handles_each_event_once(
 async def test_the_receiver_refuses_what_does_not_hold(
     receiver: httpx.AsyncClient, body: bytes, headers: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It answers 401 with the reason, and does nothing."""
+    """The receiver answers 401 with the reason, and does nothing."""
     answer = await receiver.post("/hooks/taproof", content=body, headers=headers)
     assert answer.status_code == 401
     assert answer.text.endswith(".")
@@ -199,7 +199,7 @@ GOOD = signed()["X-Service-Signature"]
 def test_openssl_refuses_everything_else(
     tmp_path: Path, body: bytes | None, signature: str, changes: dict[str, str]
 ) -> None:
-    """Nothing is taken when the signature is wrong, nor when there is no body, no secret or no OpenSSL at all."""
+    """OpenSSL accepts nothing if the signature is wrong, or if the body, the secret or the program is missing."""
     assert openssl(tmp_path, body, signature, **changes).returncode != 0
 
 
@@ -209,13 +209,13 @@ BEFORE = "2026-11-20T21:59:59.999Z"
 
 @pytest.fixture
 def stand_in(impostor: Impostor) -> Impostor:
-    """The developer API as the page needs it."""
+    """A fake of the developer API with the calls that the page needs."""
     impostor.default = (200, {}, b"{}")
     return impostor
 
 
 def run_with(stand_in: Impostor, command: list[str]) -> str:
-    """Run a program, whose calls all have the access token; return what it prints."""
+    """Run a program whose calls all have the access token, and return its output."""
     variables = {
         "TAPROOF_BASE_URL": stand_in.url,
         "TAPROOF_PROJECT_ID": "P",
@@ -229,7 +229,7 @@ def run_with(stand_in: Impostor, command: list[str]) -> str:
 
 
 def calls(stand_in: Impostor) -> list[str]:
-    """Return the calls since the last time, without what all paths begin with."""
+    """Return the calls since the last time, without the prefix that all paths share."""
     lines = [line.replace(" /api/v1/dev/", " ") for line in stand_in.lines]
     stand_in.received.clear()
     return lines
@@ -248,7 +248,10 @@ def page_of(cursor: str | None, *events: tuple[str, str, str]) -> dict[str, Any]
 
 
 def test_the_program_after_an_outage_resends_what_was_lost_in_it(stand_in: Impostor) -> None:
-    """What was given up or ended since the time at its top, on every page; not what is older, and no test."""
+    """The program resends events that were given up or ended since the time at its top, on every page.
+
+    It resends no older ones and no tests.
+    """
     program = programs("python")[1]
     assert f'SINCE = "{SINCE}"' in program
     query = "projects/P/deliveries?limit=200&status="
@@ -269,7 +272,7 @@ def test_the_program_after_an_outage_resends_what_was_lost_in_it(stand_in: Impos
 
 
 def test_the_program_after_an_outage_may_find_nothing(stand_in: Impostor) -> None:
-    """It ends well, and has sent nothing again."""
+    """If there is nothing to resend, the program succeeds and sends nothing."""
     query = "projects/P/deliveries?limit=200&status="
     pages(stand_in, **{f"{query}{status}": page_of(None) for status in ("failed", "ended")})
     assert run_with(stand_in, [sys.executable, "-c", programs("python")[1]]) == ""
@@ -277,7 +280,7 @@ def test_the_program_after_an_outage_may_find_nothing(stand_in: Impostor) -> Non
 
 
 def test_the_commands_make_the_calls_that_the_page_says(stand_in: Impostor) -> None:
-    """Each section's commands work with the README's variables alone, whatever else the shell has as `project`."""
+    """Each section's commands work with only the README's variables, whatever the shell has as `project`."""
     secrets, first_event, choose, deliveries, rotate, promote = programs("bash")
     secret_path = "projects/P/webhook-secret"
     pages(stand_in, **{secret_path: {"webhook_secret": SECRET}})
@@ -305,7 +308,7 @@ def duration(milliseconds: int) -> str:
 
 
 def test_the_schedule_is_the_codes() -> None:
-    """The retries, how much later they may be, and how long they take in all."""
+    """The page's schedule, its jitter and its total duration are those of the code."""
     *most, last = map(duration, RETRY_DELAYS)
     assert f"{', '.join(most)} and {last}, each lengthened by a random amount of up to a fifth" in TEXT
     latest = sum(next_attempt_at(stage, 0, lambda n: b"\xff" * n) or 0 for stage in range(len(RETRY_DELAYS)))
@@ -314,7 +317,7 @@ def test_the_schedule_is_the_codes() -> None:
 
 
 def test_the_limits_are_the_codes() -> None:
-    """What is said of time-outs, failing servers, pages and overlaps holds."""
+    """The time-outs, failing servers, pages and overlaps on the page are those of the code."""
     assert f"any 2xx within {SEND_TIMEOUT} seconds" in TEXT
     assert FAILING_LIMIT == 5 * DAY
     assert "every attempt of the last five days has failed" in TEXT
@@ -331,7 +334,7 @@ def test_the_limits_are_the_codes() -> None:
 
 
 def test_the_error_codes_are_the_codes() -> None:
-    """The table has every code of a failed attempt, with the sentence that the API answers, and no other."""
+    """The table has every code of a failed attempt with the API's sentence, and no other."""
     rows = table("| `error_code` | `error` |")
     assert rows == [[f"`{code}`", sentence] for code, sentence in SENTENCES.items()]
 
@@ -346,7 +349,7 @@ def test_the_exceptions_and_fields_are_those_of_the_sdk() -> None:
 
 
 def test_the_calls_and_what_they_answer_are_the_apis() -> None:
-    """Each address on the page is answered by the service, and each field and status that it names is there."""
+    """The service answers each address on the page, with each field and status that the page names."""
     known = {re.sub(r"\{\w+\}", ":id", path) for path in openapi()["paths"]}
     # The program after an outage puts its addresses together; it is run above.
     text = PAGE.replace(programs("python")[1], "").replace("$project_url", "/api/v1/dev/projects/:id")

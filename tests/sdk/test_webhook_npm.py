@@ -1,4 +1,4 @@
-"""The npm package of Standard Webhooks takes what Taproof signs: a receiver in Node needs nothing of ours."""
+"""The npm package of Standard Webhooks accepts what Taproof signs, so a receiver in Node needs no SDK."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ BODY = json.dumps(EVENT, ensure_ascii=False).encode()
 
 
 def verify(*requests: tuple[str, dict[str, str], bytes]) -> list[Any]:
-    """Return for each secret, headers and body what the package made of them."""
+    """Return the package's result for each secret, headers and body."""
     node = shutil.which("node")
     assert node is not None, "Install node: the npm package is run with it."
     assert (NPM / "node_modules").exists(), "Run scripts/setup.sh test, which installs the npm package."
@@ -53,7 +53,7 @@ def test_the_npm_package_takes_what_is_signed() -> None:
 
 
 def test_the_npm_package_refuses_what_was_changed() -> None:
-    """Body, id, time and secret are all covered by the signature, and an old request cannot be sent again."""
+    """Body, id, time and secret are all signed, and an old request cannot be replayed."""
     changed = signed(OLD) | {"webhook-id": "evt_2"}
     later = signed(OLD) | {"webhook-timestamp": str(int(time.time()) + 100)}
     assert verify(

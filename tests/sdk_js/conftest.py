@@ -1,4 +1,4 @@
-"""A site on its own origin with the button, the real service behind it, and a proxy in between that can fail."""
+"""A site on its own origin with the button, the real service, and a proxy between them that can fail."""
 
 import asyncio
 import contextlib
@@ -69,7 +69,7 @@ def pending(base: str = "https://t.me/shop_bot") -> dict[str, Any]:
 
 @dataclass
 class Way:
-    """A proxy between the page and the service: `mode` says what becomes of the next calls.
+    """A proxy between the page and the service: `mode` sets what happens to the next calls.
 
     `pass`; `html`: a proxy's 502 with a page; `drop`: the connection is closed; `hang`: no answer ever comes; `cut`: of
     the service's answer that says confirmed half is lost, once; `limit`: 429 with Retry-After; `deaf`: the answer of a
@@ -160,12 +160,12 @@ class Site:
     """An application's site: pages with the button, and the endpoint that accepts the proof."""
 
     base_url: str
-    """The address that its buttons call: the proxy to the service."""
+    """The address that its buttons call, which is that of the proxy."""
     url: str = ""
     page: str = ""
     posted: list[dict[str, Any]] = field(default_factory=list)
     answers: list[tuple[int, Any]] = field(default_factory=list)
-    """Status and JSON of the next answers to a proof; a text is sent as a page. Status 0: no answer ever comes.
+    """Status and JSON of the next answers to a proof; a text is sent as a page. Status 0 never answers.
 
     Without any: to /welcome.
     """
@@ -295,7 +295,7 @@ async def heard(page: Page, *names: str) -> list[Any]:
 
 @contextlib.contextmanager
 def case(failures: list[str], name: object) -> Iterator[None]:
-    """Note a case's failure, so that the next case still runs. Assert afterwards that there are no `failures`."""
+    """Record a case's failure, so that the next case still runs. Assert afterwards that there are no `failures`."""
     try:
         yield
     except AssertionError as error:
@@ -334,7 +334,7 @@ async def decide(phone: Phone, link: str, button: str = "Confirm") -> None:
 
 
 def let_expire(sandbox: Service, link: str) -> None:
-    """Make a session expire."""
+    """Let a session expire."""
     token_hash = hashlib.sha256(link.partition("start=")[2].encode()).digest()
     store = apsw.Connection(str(sandbox.database))
     store.set_busy_timeout(10_000)

@@ -85,7 +85,7 @@ def test_types_are_checked(tmp_path: Path) -> None:
 
 
 def test_what_is_published(tmp_path: Path) -> None:
-    """A package that is packed without any other package, and without a build, has every file that its exports name."""
+    """A package that is packed without other packages and without a build has every file that its exports name."""
     copy = tmp_path / "sdk"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules"))
     done = subprocess.run(

@@ -137,7 +137,7 @@ async def test_phone(site: Site, open_context: OpenContext, project: OwnProject,
 
 
 async def test_app_first(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """On a phone a t.me link opens as tg:// first; the https link stays there in case nothing opened."""
+    """On a phone, a t.me link opens as tg:// first; the https link stays there in case that fails."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     asked = await navigations(context, page)

@@ -142,7 +142,7 @@ async def test_closing_cancels(site: Site, way: Way, service: StandIn, open_cont
 
 
 async def test_a_lost_cancel(site: Site, way: Way, service: StandIn, open_context: OpenContext) -> None:
-    """If the service cannot be reached, the sign-in ends on the page all the same."""
+    """If the service cannot be reached, the sign-in still ends on the page."""
     page = await go(await open_context(breaks=True), site.show('project-id="proj_1"'))
     await start(page)
     way.mode = "drop"

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def assert_no_number(page: Page) -> None:
-    """Assert that there is no number, no text about one, and no gap."""
+    """Assert that the panel has no number, no text about one, and no gap."""
     await expect(part(page, "match")).to_have_text("")
     assert await part(page, "match").evaluate("(it) => it.getBoundingClientRect().height") == 0
 

@@ -41,7 +41,10 @@ async def is_clean(page: Page) -> None:
 
 
 async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
-    """No QR code is shown; the new tab signs in; the first one learns that the result was received; nothing stays."""
+    """No QR code is shown; the new tab signs in; the first one learns that the result was received.
+
+    Nothing stays stored.
+    """
     context = await open_context()
     first = await begin(context, f"{url}#shelf")
     assert service.last.return_url == url
@@ -70,7 +73,7 @@ async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_c
 
 
 async def test_a_phone(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
-    """On a phone the first tab is hidden and asks nothing; the new one signs in."""
+    """On a phone, the first tab is hidden and sends no calls; the new one signs in."""
     context = await open_context(PHONE, is_mobile=True)
     await context.route("https://t.me/**", lambda route: route.abort())
     first = await go(context, url)
@@ -83,7 +86,7 @@ async def test_a_phone(site: Site, service: StandIn, url: str, open_context: Ope
 
 
 async def test_the_same_tab_finishes(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
-    """The address may be opened in the tab that waits, which then does not load again, or in one that waits no more."""
+    """The address may be opened in the waiting tab, which then does not load again, or in one that no longer waits."""
     context = await open_context()
     page = await begin(context, url)
     await page.evaluate("(address) => { location.href = address }", service.last.confirm())
@@ -136,7 +139,7 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
 
 
 async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
-    """The code finds its sign-in among several of this browser, and does no harm to the others."""
+    """The code is matched with its sign-in among several of this browser, and does not affect the others."""
     context = await open_context()
     pages = [await begin(context, url) for _ in range(3)]
     sessions = list(service.sessions.values())
@@ -181,7 +184,7 @@ async def test_back_after_an_abandoned_end(service: StandIn, way: Way, url: str,
 
 
 async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext, way: Way) -> None:
-    """A code of a sign-in that began elsewhere signs nobody in, and does no harm to the sign-ins of this browser."""
+    """A code of a sign-in that began elsewhere signs nobody in, and does not affect the sign-ins of this browser."""
     attacker = await begin(await open_context(), url)
     stolen = service.last.confirm()
     context = await open_context()
@@ -227,7 +230,7 @@ async def test_a_reload_keeps_the_code(site: Site, service: StandIn, url: str, o
 async def test_closing_while_a_foreign_code_is_tried(
     service: StandIn, url: str, open_context: OpenContext, way: Way
 ) -> None:
-    """It cancels the sign-in of this tab, not the one of another tab that the code is tried with."""
+    """Closing the panel cancels the sign-in of this tab, not the one of another tab that the code is tried with."""
     await begin(await open_context(), url)
     stolen = service.last.confirm()
     context = await open_context(breaks=True)

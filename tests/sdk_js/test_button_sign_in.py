@@ -109,7 +109,7 @@ async def test_phone_number(site: Site, way: Way, open_context: OpenContext, pro
 
 @pytest.mark.parametrize("already", [True, False])
 async def test_aborted(site: Site, way: Way, open_context: OpenContext, project: OwnProject, *, already: bool) -> None:
-    """The signal ends the sign-in at once, even before it began, and nothing of it is stored."""
+    """The signal ends the sign-in immediately, even before it began, and removes it from the storage."""
     page = await empty_page(site, open_context)
     await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.base_url, "already": already})
     if not already:

@@ -14,7 +14,7 @@ OLD_NODE = "--no-experimental-require-module"
 
 
 def test_require_and_import() -> None:
-    """Both return the same objects, so that `instanceof` holds for an error of the other one."""
+    """Both return the same objects, so that `instanceof` works for an error of the other one."""
     script = """
         const differ = async (entry) => {
           const [required, imported] = [require(entry), await import(entry)];

@@ -76,7 +76,7 @@ def test_confirmed(sandbox: Service, project: OwnProject, phone: Phone, storage:
     ],
 )
 def test_ended_by_on_link(sandbox: Service, project: OwnProject, act: str, result: dict[str, str], status: str) -> None:
-    """If `onLink` ends the sign-in, nothing more is asked, and the program can end at once."""
+    """If `onLink` ends the sign-in, no more calls are sent, and the program can exit immediately."""
     with begun(sandbox, project, act=act) as (_, outcome):
         assert outcome()["result"] == result
     [session] = project.developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"]

@@ -1,4 +1,4 @@
-"""The clients of one node that wait for decisions, and what its store may do to them."""
+"""The clients of one node that wait for decisions, and faults of the store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from taproof.core.projects import Project
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 
 LONG: Final = 120.0
-"""Longer than any test may take: what ends sooner was woken."""
+"""Longer than any test may take, so a wait that ends sooner was woken."""
 PATIENCE: Final = 60.0
 USER: Final = "1001"
 IDENTITY: Final = MessengerIdentity(USER, "Ada", "ada")
@@ -46,7 +46,7 @@ class Callers:
         public: bool = True,
         seen_hint: str | None = None,
     ) -> asyncio.Task[WaitEnd]:
-        """Call, and go on once the call waits or has its answer."""
+        """Call, and continue once the call waits or has its answer."""
         before = self.waiting.count
         call = self.waiting.wait(project.id, token, seconds, until_gone, public=public, seen_hint=seen_hint)
         task = asyncio.create_task(call)
@@ -67,7 +67,7 @@ class Callers:
 
 @asynccontextmanager
 async def open_callers(node: Node) -> AsyncIterator[Callers]:
-    """Yield callers; at the end nothing may be kept of those that waited, however their calls ended."""
+    """Yield callers; assert at the end that nothing of their waits remains, however the calls ended."""
     callers = Callers(node)
     yield callers
     for task in callers.tasks:

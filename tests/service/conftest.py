@@ -1,7 +1,7 @@
-"""The use cases on a real store, with a clock that is set by hand.
+"""The use cases on a real store, with a clock that tests set.
 
-They run on SQLite, and on every driver where `every_driver` marks a test in which several act at once: what a single
-call does in each driver is shown by tests/storage/conformance.
+They run on SQLite, and on every driver where `every_driver` marks a test with concurrent callers.
+tests/storage/conformance tests each call on each driver.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ PUBLIC_ONLY = AddressRules()
 
 
 class HandClock:
-    """A clock that is set by hand."""
+    """A clock that tests set."""
 
     def __init__(self, now: int = START) -> None:
         self.now = now
@@ -77,7 +77,7 @@ def key_of(token: str) -> SessionKey:
 
 
 class Receiver:
-    """A webhook's receiver: it answers `answer`, and keeps the requests. While `open` is clear it hangs."""
+    """A webhook receiver: it answers with `answer` and keeps the requests. While `open` is clear, it hangs."""
 
     def __init__(self) -> None:
         self.answer = WebhookResponse(5, 200, body=b"ok")
@@ -96,7 +96,7 @@ class Receiver:
 
 
 class Node:
-    """All use cases of one process, and the few steps that every scenario begins with."""
+    """All use cases of one process, and the first steps of every scenario."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ def driver() -> str:
 
 @pytest.fixture
 def open_store(driver: str) -> Iterator[OpenStore]:
-    """Opens the test's one database, each time as another process would."""
+    """Return a function that opens the test's one database, each time as another process would."""
     with DRIVERS[driver]() as opener:
         yield opener
 

@@ -1,4 +1,4 @@
-"""Analytics: windows of UTC days, the funnel, and people who are counted once."""
+"""Analytics: windows of UTC days, the funnel, and distinct users."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def test_the_window_ends_at_utc_midnight(node: "Node") -> None:
-    """The first millisecond of the first day is in, the last one of the day before is not; today counts whole."""
+    """The window includes the first millisecond of its first day and nothing earlier, and all of today."""
     developer, project = await node.owned()
     today = node.clock.now // DAY
     for instant in ((today - 6) * DAY - 1, (today - 6) * DAY, (today + 1) * DAY - 1):
@@ -22,9 +22,9 @@ async def test_the_window_ends_at_utc_midnight(node: "Node") -> None:
 
 
 async def test_the_funnel_counts_each_step_on_the_day_of_creation(node: "Node") -> None:
-    """`confirmed` counts every session that reached confirmed, also those that were used; no step counts twice.
+    """`confirmed` counts every session that reached confirmed, including used ones; no step counts twice.
 
-    A report counts as such, beside the step that its session had reached.
+    A report is counted in addition to the step that its session had reached.
     """
     developer, project = await node.owned()
     await node.pending(project)
@@ -49,14 +49,14 @@ async def test_the_funnel_counts_each_step_on_the_day_of_creation(node: "Node") 
 
 
 def test_the_conversion_rate_has_one_decimal() -> None:
-    """A percentage, rounded."""
+    """The rate is a percentage, rounded to one decimal."""
     cases = {(3, 1): 33.3, (3, 2): 66.7, (3, 3): 100.0, (8, 1): 12.5, (0, 0): 0.0}
     for (requested, confirmed), rate in cases.items():
         assert conversion_rate({"requested": requested, "confirmed": confirmed}) == rate
 
 
 async def test_one_person_in_two_projects_is_one_person(node: "Node") -> None:
-    """Over all projects once, in each project once, on each day once."""
+    """A person counts once in the total, once in each project, and once on each day."""
     developer = await node.developer()
     one, two = (await node.project(developer))[0], (await node.project(developer))[0]
     await node.confirmed(one, "1001")

@@ -1,4 +1,4 @@
-"""The audit log: who changed what, when, and from where."""
+"""The audit log: the actor, the change, the time and the origin."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ NO_PROJECT = "proj_" + "0" * 22
 
 
 class Log:
-    """Watches a developer's audit log: each step of a test adds one entry, and says which."""
+    """Watches a developer's audit log: each step of a test must add one entry, which it returns."""
 
     def __init__(self, node: "Node", developer: Developer, actor: Actor | None = None) -> None:
         self._actor = actor
@@ -41,7 +41,7 @@ class Log:
         return new
 
     async def told(self) -> tuple[str, str, Any]:
-        """Return what the new entry says was done; it must say by whom, when and from where."""
+        """Return the action and details of the new entry; assert its actor, time and address."""
         entry = await self.only_new()
         assert self._actor is not None
         assert (entry.actor, entry.via) == (self._developer.email, "access_token")
@@ -65,7 +65,10 @@ async def new_log(node: "Node") -> tuple[Actor, Log]:
 
 
 async def test_changes_of_a_project_are_told(node: "Node") -> None:
-    """Entries have the stored values. The entry of a deleted project has its name, since its id leads nowhere."""
+    """Entries have the stored values.
+
+    The entry of a deleted project has its name, because its id can no longer be looked up.
+    """
     actor, log = await new_log(node)
     project, _ = await node.projects.create_project(actor, ProjectChanges(name=" Shop ", webhook_url=URL))
     assert await log.told() == ("project.created", project.id, {"name": "Shop"})
@@ -82,7 +85,7 @@ async def test_changes_of_a_project_are_told(node: "Node") -> None:
 
 
 async def test_access_tokens_are_told_by_their_preview(node: "Node") -> None:
-    """By that a developer who found a token somewhere finds out when it was made, and until when it is valid."""
+    """A developer who finds a token somewhere can look up when it was created and when it expires."""
     actor, log = await new_log(node)
     until = node.clock.now + 60 * MINUTE
     for expires_at, shown in ((None, None), (until, iso8601(until))):
@@ -98,7 +101,7 @@ async def test_access_tokens_are_told_by_their_preview(node: "Node") -> None:
 
 
 async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node: "Node") -> None:
-    """Nobody asked for it, so there is no address; of the URL the host is told."""
+    """The service turned the webhook off, so the entry has no address; of the URL, only the host is shown."""
     actor, log = await new_log(node)
     project, _ = await node.project(actor.developer, webhook_url=URL)
     assert (await log.only_new()).action == "project.created"
@@ -113,7 +116,7 @@ async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node:
 
 
 async def test_the_command_line_is_told_as_the_actor(node: "Node") -> None:
-    """Name no developer for actions on the command line, which knows none. A log begins with its developer."""
+    """Entries of the command line, which knows no developer, have none. A log begins with its developer."""
     ada, bob = await node.developer("pro"), await node.developer()
     for developer, is_owner in ((ada, True), (bob, False)):
         log = Log(node, developer)
@@ -128,7 +131,7 @@ async def test_the_command_line_is_told_as_the_actor(node: "Node") -> None:
 
 
 async def test_a_change_of_nothing_leaves_no_entry(node: "Node") -> None:
-    """An empty PATCH is answered with the project, and is no change."""
+    """An empty PATCH returns the project and adds no entry."""
     actor, log = await new_log(node)
     project, _ = await node.project(actor.developer)
     before = await log.everything()
@@ -140,7 +143,7 @@ async def test_a_change_of_nothing_leaves_no_entry(node: "Node") -> None:
 
 
 async def test_no_secret_is_in_any_entry(node: "Node") -> None:
-    """Neither what the service gives out, nor what a developer hides in a webhook URL."""
+    """No entry contains a secret that the service issued, or one in a webhook URL."""
     actor, log = await new_log(node)
     project, first = await node.project(actor.developer, webhook_url=URL)
     rotation = await node.projects.rotate_webhook_secret(actor, project.id, 1)
@@ -164,7 +167,7 @@ async def test_no_secret_is_in_any_entry(node: "Node") -> None:
 
 
 def test_of_a_webhook_url_the_origin_is_kept() -> None:
-    """Scheme, host and port; never a name and password, should a URL of old have them."""
+    """Scheme, host and port are kept; never the name and password of an old URL."""
     for url, origin in (
         ("", ""),
         ("https://example.com", "https://example.com"),
@@ -176,7 +179,7 @@ def test_of_a_webhook_url_the_origin_is_kept() -> None:
 
 
 def test_details_are_an_object_whatever_is_in_them() -> None:
-    """A name is a developer's, so it may hold anything: it must not end the text early, nor stop the store."""
+    """Any text in a developer's name gives valid JSON that the store accepts."""
     actor = Actor(Developer("dev_1", "ada@example.com", "free", 1), "console", "con_1", "203.0.113.7")
     name = '"}\0\ud800 ٣'
     entry = audit_entry(actor, "project.updated", 1, bytes, subject="proj_1", details={"name": name})
@@ -187,7 +190,7 @@ def test_details_are_an_object_whatever_is_in_them() -> None:
 
 
 def test_details_are_bounded() -> None:
-    """For any request, the JSON stays valid, ids stay whole, and the entry says what was left out."""
+    """For any request, the JSON is valid, ids are complete, and the entry says what was left out."""
     actor = Actor(Developer("dev_1", "ada@example.com", "free", 1), "console", "con_1", "203.0.113.7")
     session_id = "sess_" + "x" * 22
     origins = [f"https://{'a' * 280}{number}.example" for number in range(20)]
@@ -211,7 +214,7 @@ def test_details_are_bounded() -> None:
 
 
 async def test_an_update_tells_nothing_that_may_be_secret_or_long(node: "Node") -> None:
-    """The places of texts, the differences of lists, and the origins of URLs, which may contain a secret."""
+    """Texts are shown by their keys, lists by their differences, and URLs, which may be secret, by their origins."""
     actor, log = await new_log(node)
     texts = {"en": {"expired": "Late"}, "ru": {"expired": "Поздно"}}
     new_texts = {"en": {"expired": "Late"}, "default": {"expired": "Too late"}}
@@ -244,7 +247,7 @@ async def test_an_update_tells_nothing_that_may_be_secret_or_long(node: "Node") 
 
 
 async def test_a_log_that_was_erased_from_ends_with_the_note_of_it(node: "Node") -> None:
-    """Page by page it comes last and once, whatever the size of the page; what was erased is not shown."""
+    """The note of an erasure comes once and last for any page size; erased entries are not shown."""
     actor, log = await new_log(node)
     for number in range(5):
         await node.projects.create_project(actor, ProjectChanges(name=f"Shop {number}"))

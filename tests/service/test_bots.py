@@ -1,4 +1,4 @@
-"""The bots of projects: how one is given and taken away, and whose token is refused."""
+"""The bots of projects: setting and removing one, and refused tokens."""
 
 import contextlib
 from typing import TYPE_CHECKING
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 async def test_a_bot_is_given_and_taken_away(node: "Node", bots: Bots, father: BotFather) -> None:
-    """The token is stored encrypted, for this project alone. A removal does not ask the messenger, and is told once."""
+    """The token is stored encrypted, for this project only.
+
+    A removal does not call the messenger, and adds one entry.
+    """
     developer, project = await node.owned()
     token = father.make_bot("Shop_Bot")
     await bots.set_bot(acting(developer), project.id, token)
@@ -51,7 +54,7 @@ async def test_a_bot_is_given_and_taken_away(node: "Node", bots: Bots, father: B
 
 
 async def test_bots_that_no_project_may_have(node: "Node", bots: Bots, father: BotFather) -> None:
-    """The service's own bot, by its id or name, and a token of another id than its bot's. The project keeps its bot."""
+    """The service's own bot, by its id or name, and a token that does not match its bot's id, are refused."""
     developer, project = await node.owned()
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
     before = await bots.list_project_bots()
@@ -68,7 +71,7 @@ async def test_bots_that_no_project_may_have(node: "Node", bots: Bots, father: B
 
 
 async def test_a_bot_is_not_given_when_the_rest_cannot_be_written(node: "Node", bots: Bots, father: BotFather) -> None:
-    """The plan ends, or another takes the bot, while the messenger is asked: the whole request is undone."""
+    """If the plan ends or another project takes the bot during the call to the messenger, nothing is changed."""
     developer, other = await node.developer(plan="pro"), await node.developer()
     project, _ = await node.project(developer)
     rival, _ = await node.project(other)
@@ -94,7 +97,10 @@ async def test_a_bot_is_not_given_when_the_rest_cannot_be_written(node: "Node", 
 
 
 async def test_one_developer_asks_the_messenger_so_often(node: "Node", bots: Bots, father: BotFather) -> None:
-    """Good tokens and bad ones count, whatever the project; other developers go on, and so does this one in time."""
+    """Valid and invalid tokens count in all projects.
+
+    Other developers are not affected, and the limit refills with time.
+    """
     developer, other = await node.developer(), await node.developer()
     projects = [(await node.project(developer))[0] for _ in range(2)]
     token = father.make_bot("Shop_Bot")

@@ -30,7 +30,7 @@ async def choosing(node: "Node", events: tuple[ProjectEvent, ...] = ALL_EVENTS) 
 
 
 async def send_due(node: "Node") -> list[Any]:
-    """Deliver what is due; return the bodies."""
+    """Deliver the due events; return their bodies."""
     deliveries = await node.webhooks.claim_deliveries(100)
     bodies = [json.loads(node.webhooks.sign_delivery(each).body) for each in deliveries]
     for each in deliveries:
@@ -69,7 +69,7 @@ async def test_a_choice_is_stored_in_one_form_or_refused(node: "Node") -> None:
 
 
 async def test_each_session_expires_with_one_event(node: "Node") -> None:
-    """The event has the exact end of the session, however late the sweep is."""
+    """The event has the exact expiry time of the session, however late the sweep is."""
     project = await choosing(node)
     tokens = [await (node.opened(project) if number % 2 else node.pending(project)) for number in range(8)]
     decided = await node.confirmed(project)
@@ -98,7 +98,7 @@ async def test_each_session_expires_with_one_event(node: "Node") -> None:
 
 
 async def test_a_session_shows_the_event_of_its_end(node: "Node") -> None:
-    """The console lists the deliveries of a session by the times of its steps."""
+    """The console lists a session's deliveries by the times of its steps."""
     project = await choosing(node)
     developer = next(each for each in await node.storage.developers.list_developers())
     pending, reported = await node.pending(project), await node.confirmed(project)
@@ -113,7 +113,7 @@ async def test_a_session_shows_the_event_of_its_end(node: "Node") -> None:
 
 @pytest.mark.parametrize("state", ["pending", "confirmed", "sent", "used"])
 async def test_a_report_says_what_a_server_needs(node: "Node", state: str) -> None:
-    """The account only if the project may know it already, from a proof or from an event that was sent."""
+    """The event has the account only if the project may know it already, from a proof or from an earlier event."""
     project = await choosing(node)
     token = await (node.opened(project) if state == "pending" else node.confirmed(project))
     if state == "used":
@@ -146,7 +146,7 @@ async def test_a_report_says_what_a_server_needs(node: "Node", state: str) -> No
 async def test_a_report_that_a_confirmation_overtakes_hides_the_account(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report that was begun before the confirmation describes the state that it found in the end."""
+    """If a confirmation overtakes a report, the event describes the state in which the report was recorded."""
     project = await choosing(node, ("auth.reported",))
     token = await node.opened(project)
     report_session = node.storage.sessions.report_session

@@ -34,14 +34,14 @@ async def only(node: "Node", developer: Developer, project: Project) -> SeenDeli
 
 
 async def attempt(node: "Node", answer: WebhookResponse) -> None:
-    """Let a worker make the next attempt at whatever is due."""
+    """Let a worker make the next attempt at each due delivery."""
     (delivery,) = await node.webhooks.claim_deliveries(10)
     node.clock.now += answer.duration
     await node.webhooks.finish_attempt(delivery, answer)
 
 
 async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
-    """Until the worker's lease is over: then it is due, and what became of the attempt is not known."""
+    """During the worker's lease, the event is being sent; afterwards it is due, and the attempt has no known result."""
     developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     await node.webhooks.claim_deliveries(10)
@@ -56,7 +56,7 @@ async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
 
 
 async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node") -> None:
-    """10,000 answers are not opened for one call; the cursor leads on to every delivery, each once."""
+    """10,000 answers are not decrypted in one call; the cursor leads to every delivery once."""
     node.deliveries = Deliveries(
         node.storage,
         node.encryptor,
@@ -91,7 +91,7 @@ async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node") -> Non
 
 
 async def test_nothing_that_was_sent_is_shown(node: "Node") -> None:
-    """A receiver that sends back what it got shows no session token nor, where its answer is cut, half of one."""
+    """The answer of a receiver that echoes its request shows no session token, nor half of one where it is cut."""
     developer, project = await node.owned(webhook_url=URL)
     for cut in range(0, 44, 3):
         token = await node.confirmed(project)
@@ -112,7 +112,10 @@ async def test_nothing_that_was_sent_is_shown(node: "Node") -> None:
 
 
 async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
-    """Words, markup, ids of up to 42 characters; what is not UTF-8 is replaced, and only the first KB is there."""
+    """Words, markup and ids of up to 42 characters are shown.
+
+    Invalid UTF-8 is replaced, and only the first KB is kept.
+    """
     developer, project = await node.owned(webhook_url=URL)
     for body, shown in (
         ("<h1>Ошибка 👩\u200d💻</h1>\0\n".encode(), "<h1>Ошибка 👩\u200d💻</h1>\0\n"),
@@ -127,7 +130,7 @@ async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
 
 
 async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """PostgreSQL would answer a NUL or half a character with an error."""
+    """PostgreSQL would refuse a NUL or half of a surrogate pair with an error."""
     developer = await node.developer()
 
     async def fail(*_: object) -> None:
@@ -149,7 +152,7 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
 
 @every_driver
 async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "Node") -> None:
-    """With many requests on two nodes and workers that claim meanwhile, one worker makes one attempt."""
+    """With many requests on two nodes and workers that claim concurrently, one worker makes one attempt."""
     developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     await attempt(node, WebhookResponse(5, 500))
@@ -169,7 +172,7 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
 
 @pytest.mark.parametrize("answer", [WebhookResponse(5, 200), WebhookResponse(5, 500), None])
 async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: WebhookResponse | None) -> None:
-    """A reported event is not resent, delivered or not. If it was sent at all, the reporter is told so."""
+    """A reported event is not resent, whether it was delivered or not. If it was ever sent, the reporter is told so."""
     developer, project = await node.owned(webhook_url=URL)
     token = await node.confirmed(project)
     if answer is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def test_addresses_are_accepted_and_found_again(node: "Node") -> None:
-    """Trimmed, kept as typed, found without regard to case."""
+    """An address is trimmed, stored as typed, and found case-insensitively."""
     for email in ("ada@example.com", "  ada+tag@sub.example.co \n", "a@b", "A_d-a!#$%&'*@Example.COM"):
         developer = await node.developers.create_developer(email, "pro")
         assert developer.email == email.strip()
@@ -31,7 +31,7 @@ async def test_addresses_are_accepted_and_found_again(node: "Node") -> None:
 
 
 async def test_what_is_no_address_is_refused(node: "Node") -> None:
-    """With the field's name, and nothing is stored. Nobody is found by another one or by half a character."""
+    """The refusal names the field, and nothing is stored. A different or malformed address finds no developer."""
     for email in (
         *("", "ada", "@example.com", "ada@", "ada@@example.com", "a b@example.com", "ada@exa mple.com"),
         *("ada@-example.com", "ada@example.com\nbob@example.com", "ada\0@example.com", "ада@example.com"),
@@ -46,7 +46,7 @@ async def test_what_is_no_address_is_refused(node: "Node") -> None:
 
 
 async def test_malformed_and_unknown_tokens_are_refused_alike(node: "Node") -> None:
-    """Missing, mistyped, another kind of key, a real-looking one of nobody: one error, one sentence."""
+    """Missing, mistyped, unknown and other kinds of keys get the same error and sentence."""
     ada = await node.developer()
     _, secrets = await node.project(ada)
     made = await node.developers.create_access_token(acting(ada), "laptop")
@@ -62,7 +62,7 @@ async def test_malformed_and_unknown_tokens_are_refused_alike(node: "Node") -> N
 
 
 async def test_a_token_expires_at_the_instant(node: "Node") -> None:
-    """It is valid until the last millisecond before."""
+    """A token is valid until the last millisecond before its expiry."""
     ada = await node.developer()
     made = await node.developers.create_access_token(acting(ada), "CI", expires_at=node.clock.now + 5 * MINUTE)
     node.clock.now += 5 * MINUTE - 1
@@ -73,7 +73,10 @@ async def test_a_token_expires_at_the_instant(node: "Node") -> None:
 
 
 async def test_a_developer_has_so_many_tokens(node: "Node", other_node: "Node") -> None:
-    """Pages and answers list them all. Revoking one, or its expiry, makes room; the sentence says what to do."""
+    """All tokens of a developer are listed over several pages.
+
+    Revoking one, or its expiry, makes room; the sentence says what to do.
+    """
     for each in (node, other_node):
         each.developers = Developers(each.storage, each.clock, system_entropy, token_limit=2)
     ada, bob = await node.developer(), await node.developer()
@@ -93,7 +96,7 @@ async def test_a_developer_has_so_many_tokens(node: "Node", other_node: "Node") 
 
 
 async def test_the_last_use_is_written_once_a_minute_at_most(node: "Node") -> None:
-    """This holds for a busy token, and when the clock goes back."""
+    """A busy token is written once a minute, even when the clock goes back."""
     ada = await node.developer()
     made = await node.developers.create_access_token(acting(ada), "CI")
     first = node.clock.now

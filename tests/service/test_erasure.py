@@ -44,7 +44,7 @@ async def sessions_of(node: "Node", developer: Developer) -> list[Session]:
 
 
 async def test_nothing_of_a_user_is_left(node: "Node") -> None:
-    """Confirmed, cancelled, expired and pending ones of several days, with phone, events and requests; step by step."""
+    """Confirmed, cancelled, expired and pending sessions are erased in steps, with phone numbers and events."""
     developer = await node.developer("pro")
     project = await collecting(node, developer)
     for _ in range(4):
@@ -69,7 +69,7 @@ async def test_nothing_of_a_user_is_left(node: "Node") -> None:
 
 
 async def test_the_operator_erases_everywhere_and_is_told_how_far(node: "Node") -> None:
-    """In the projects of all developers, blocks too; the figure that is told only grows."""
+    """The erasure covers the projects of all developers, and blocks; the reported number only grows."""
     projects = [(await node.project())[0] for _ in range(3)]
     for project in projects:
         await node.confirmed(project)

@@ -1,4 +1,4 @@
-"""Housekeeping erases old rows in bounded batches, and changes no number of analytics."""
+"""Housekeeping erases old rows in bounded batches, and changes no figure of the analytics."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ BEGIN = 20_000 * DAY
 
 
 class Step(NamedTuple):
-    """First so many days go by, then this is done."""
+    """A number of days to let pass, and an action after them."""
 
     days: int
     kind: Literal["pending", "opened", "cancelled", "confirmed", "used", "delete", "sweep", "sweep all"]
@@ -57,7 +57,7 @@ STEPS = st.lists(
 
 
 class Twin(Node):
-    """A store with its own housekeeping; the same steps on another one differ in what is purged only."""
+    """A store with its own housekeeping; two stores with the same steps differ only in what is purged."""
 
     def __init__(self, path: Path, retention_days: int, batch: int) -> None:
         storage = SqliteStorage.open(path, BEGIN)
@@ -112,7 +112,7 @@ class Twin(Node):
 @given(STEPS, st.sampled_from((1, 2, 30, 90, 91, 120)), st.sampled_from((1, 2, 100)))
 @example([Step(0, "used", 0, 1), Step(2, "sweep all", 0, 1), Step(0, "used", 0, 1)], 1, 100)
 def test_no_purge_changes_a_figure(steps: list[Step], retention_days: int, batch: int) -> None:
-    """Analytics of 7, 30 and 90 days and the counts of projects are those of a store that keeps everything."""
+    """Analytics of 7, 30 and 90 days and the counts of projects equal those of a store that keeps everything."""
 
     async def check() -> None:
         twins = [Twin(Path(directory) / f"{days}.db", days, batch) for days in (retention_days, 10_000)]
@@ -194,7 +194,7 @@ async def _prompts(node: Node, project: Project) -> None:
 async def test_rows_go_in_batches_when_nobody_needs_them(
     node: Node, arrange: Callable[[Node, Project], Awaitable[None]], rows: str, lifetime: int
 ) -> None:
-    """Not a millisecond earlier. A sweep erases one batch, and returns that there is more for the next one."""
+    """Rows are erased exactly when they are due. A sweep erases one batch, and returns whether more remain."""
     swept = housekeeping_of(node, 1)
     project, _ = await node.project()
     await arrange(node, project)
@@ -209,7 +209,7 @@ async def test_rows_go_in_batches_when_nobody_needs_them(
 
 
 async def test_expired_invitations_go(node: Node) -> None:
-    """Those whose time is not over stay."""
+    """Invitations that have not expired stay."""
     now = node.clock.now
     for days in (0, 1):
         invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
@@ -219,7 +219,7 @@ async def test_expired_invitations_go(node: Node) -> None:
 
 
 async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: Node) -> None:
-    """Its session was withdrawn, so the message must lose its buttons first."""
+    """The session was cancelled by its application, so the message must lose its buttons before the row is erased."""
     project, _ = await node.project()
     token = await node.opened(project)
     await node.signin.prompts.record_prompt(token, 0, "1001", 5, "en")
@@ -231,7 +231,7 @@ async def test_a_prompt_that_must_still_be_edited_stays_for_an_hour(node: Node) 
 
 
 async def test_expiry_is_counted_before_a_session_is_erased(node: Node) -> None:
-    """A process that starts after weeks still counts every session that nobody acted on, however many they are."""
+    """A process that starts after weeks still counts every abandoned session, however many there are."""
     developer, project = await node.owned()
     for _ in range(2 * BATCH + 2):
         await node.pending(project)
@@ -244,7 +244,7 @@ async def test_expiry_is_counted_before_a_session_is_erased(node: Node) -> None:
 
 
 async def test_finished_webhook_events_go_and_due_ones_stay(node: Node) -> None:
-    """An event that is still to be sent is sent, however old it is; a finished one is kept for the retention."""
+    """A due event is sent, however old it is; a finished one is kept for the retention."""
     swept = housekeeping_of(node, 2)
     project, _ = await node.project(webhook_url="https://example.com/")
     await node.confirmed(project, "1001")
@@ -275,7 +275,7 @@ async def test_deliveries_of_a_removed_webhook_end_in_batches(node: Node, monkey
 
 
 async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: Node) -> None:
-    """With a short retention too the rows that count distinct users live as long as the widest window needs them."""
+    """Even with a short retention, the rows that count distinct users are kept for the widest window."""
     project, _ = await node.project()
     await node.confirmed(project)
     for days, left in ((91, 1), (1, 0)):
@@ -285,7 +285,7 @@ async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: Node)
 
 
 async def test_room_for_new_days_is_made_once_a_day(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Today and the next three; again when the day changes or when it failed, not each second."""
+    """Partitions for today and the next three days are created once a day, and after a failure."""
     asked: list[tuple[int, int]] = []
     troubles = [StoreUnavailable()]
 
@@ -307,7 +307,7 @@ async def test_room_for_new_days_is_made_once_a_day(node: Node, monkeypatch: pyt
 
 
 async def test_an_idle_sweep_writes_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write waits for the disk, so that a service at rest would keep it from resting."""
+    """Every write waits for the disk, so a sweep with nothing to do writes nothing."""
     project, _ = await node.project(webhook_url="https://example.com/")
     await node.confirmed(project)
 

@@ -26,7 +26,7 @@ async def test_a_database_is_bound_to_its_first_master_key(node: "Node", encrypt
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_database_keeps_its_mode(node: "Node", first: bool) -> None:  # noqa: FBT001 — a table's column.
-    """Simulated users never come into a real database, nor real ones into a sandbox."""
+    """Simulated users cannot get into a real database, nor real users into a sandbox."""
     await check_mode(node.storage, sandbox=first)
     await check_mode(node.storage, sandbox=first)
     with pytest.raises(WrongMode):
@@ -34,7 +34,7 @@ async def test_a_database_keeps_its_mode(node: "Node", first: bool) -> None:  # 
 
 
 async def test_bot_updates_are_forgotten_when_they_cannot_come_again(node: "Node") -> None:
-    """Telegram keeps an update for a day: after two it is forgotten, before that never."""
+    """Telegram keeps an update for a day: it is forgotten after two days, and never earlier."""
     await node.storage.bots.claim_update(1, 1, node.clock.now, 0)
     await node.storage.bots.finish_update(1, 1)
     claimed_at = node.clock.now

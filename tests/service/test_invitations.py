@@ -42,7 +42,7 @@ def invitations(node: "Node") -> Invitations:
 async def first(
     invitations: Invitations, email: str = "ada@example.com", identity: MessengerIdentity = ADA
 ) -> Developer:
-    """Let the first developer come in."""
+    """Let the first developer accept the invitation."""
     code = await invitations.invite_first()
     assert code is not None
     return await invitations.accept_invitation(code, identity, email=email, address=FROM)
@@ -53,13 +53,13 @@ async def console(node: "Node", developer: Developer) -> Actor:
 
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
-    """Return a developer's log by action. The clock stands, so the order of the entries means nothing."""
+    """Return a developer's log by action. The clock does not move, so the order of the entries is arbitrary."""
     entries = (await node.audit.list_audit_entries(developer, limit=50, cursor=None)).entries
     return sorted(entries, key=lambda entry: entry.action)
 
 
 async def test_the_first_developer_comes_in(node: "Node", invitations: Invitations) -> None:
-    """They say their address, own the installation, and are found by their messenger account from then on."""
+    """The first developer enters an address, becomes an owner, and is then found by the messenger account."""
     code = await invitations.invite_first()
     assert code is not None
     assert is_key(code, "inv")
@@ -86,9 +86,9 @@ async def test_the_first_developer_comes_in(node: "Node", invitations: Invitatio
 
 
 async def test_wrong_addresses_and_codes(node: "Node", invitations: Invitations) -> None:
-    """A slip does not cost the first developer the only way in. Nobody is invited who is there already.
+    """A typing error does not use up the first developer's only invitation. Existing developers cannot be invited.
 
-    Otherwise, an owner in the console could make links that sign in as somebody else.
+    Otherwise, an owner in the console could create links that sign in as somebody else.
     """
     code = await invitations.invite_first()
     assert code is not None
@@ -114,7 +114,7 @@ async def test_wrong_addresses_and_codes(node: "Node", invitations: Invitations)
 
 
 async def test_an_owner_invites(node: "Node", invitations: Invitations) -> None:
-    """The invitation says address, plan and whether it makes an owner; both logs tell of it."""
+    """The invitation has the address, the plan and the role; both logs have an entry."""
     ada = await first(invitations)
     made = await invitations.invite_developer(await console(node, ada), " bob@example.com ", plan="pro")
     assert await invitations.list_invitations(ada) == [made.invitation]
@@ -150,7 +150,7 @@ async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Inv
 
 
 async def test_the_command_line_invites_without_anybodys_log(node: "Node", invitations: Invitations) -> None:
-    """Nobody acts there who has one; the new developer's own log begins with the acceptance."""
+    """The command line has no log of its own; the new developer's log begins with the acceptance."""
     ada = await first(invitations)
     made = await invitations.invite_developer(None, "bob@example.com", is_owner=True)
     assert made.invitation.invited_by == ""
@@ -161,7 +161,7 @@ async def test_the_command_line_invites_without_anybodys_log(node: "Node", invit
 
 
 async def test_links_end(node: "Node", invitations: Invitations) -> None:
-    """The first one's after a day, all others after seven, to the millisecond."""
+    """The first developer's link expires after exactly a day, all others after seven days."""
     assert (FIRST_LIFETIME, LIFETIME) == (DAY, 7 * DAY)
     start = node.clock.now
     code = await invitations.invite_first()
@@ -179,7 +179,7 @@ async def test_links_end(node: "Node", invitations: Invitations) -> None:
 
 
 async def test_the_operator_binds_another_account(node: "Node", invitations: Invitations) -> None:
-    """A developer who lost theirs gets in again; the old account and every open console session are out."""
+    """A developer who lost their account gets access again; the old account and all console sessions lose it."""
     ada = await first(invitations)
     sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
     sign_in = await stored_sign_in(node.storage, node.clock.now)
@@ -203,6 +203,6 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
 
 
 async def test_a_name_that_no_store_takes(invitations: Invitations) -> None:
-    """The messenger's texts are kept without NUL and lone surrogates."""
+    """Names from the messenger are stored without NUL and lone surrogates."""
     ada = await first(invitations, identity=MessengerIdentity("1001", "A\0d\ud800a", ""))
     assert ada.messenger_name == "Ada"

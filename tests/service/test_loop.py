@@ -31,7 +31,7 @@ async def test_an_error_does_not_end_the_loop() -> None:
 
 
 async def test_a_stop_ends_the_pause() -> None:
-    """A loop that rests for long stops at once when it is told to."""
+    """A loop in a long pause stops immediately when it is told to."""
     stopping, rests = asyncio.Event(), asyncio.Event()
 
     async def step() -> float:

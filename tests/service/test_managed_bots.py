@@ -188,7 +188,10 @@ async def test_a_new_token_is_fetched(node: "Node", father: BotFather) -> None:
 
 
 async def test_refused_tokens(node: "Node", father: BotFather) -> None:
-    """A token of another bot, a refused one and a taken one change nothing; without an answer it is tried again."""
+    """A token of another bot, a refused one and a taken one change nothing.
+
+    After a failed call, the update is repeated.
+    """
     developer = await linked_developer(node)
     project, _ = await node.project(developer)
     managed, telegram = managed_bots(node, father), Telegram(father)

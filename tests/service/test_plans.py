@@ -1,4 +1,4 @@
-"""Plans: their limits, what is counted, and what a change of plan does."""
+"""Plans: their limits, the counted sign-ins, and the effect of a change."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ def plans_of(node: "Node", sign_ins: dict[Plan, int]) -> Plans:
 
 
 async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most every ten seconds for a developer, however many sign-ins they start; then the limit is seen."""
+    """A developer's sign-ins are counted at most every ten seconds, however many start; then the limit takes effect."""
     plans = plans_of(node, sign_ins={"free": 2})
     developer, project = await node.owned()
     reads = 0
@@ -69,7 +69,10 @@ async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:
 
 
 async def test_the_next_month_has_room_at_its_first_instant(node: "Node") -> None:
-    """Sign-ins count in the month of their session, though they be confirmed in the next; so does what was cached."""
+    """A sign-in counts in the month in which its session was created, even if it is confirmed later.
+
+    This also applies to a cached count.
+    """
     plans = plans_of(node, sign_ins={"free": 1})
     node.clock.now = month_of(node.clock.now).stop * DAY - 1
     developer, project = await node.owned()
@@ -84,7 +87,7 @@ async def test_the_next_month_has_room_at_its_first_instant(node: "Node") -> Non
 async def test_a_store_that_is_away_is_told_and_not_taken_for_room(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As long as nothing was counted; later calls go by the count before for another ten seconds."""
+    """If nothing was counted yet, the error is raised; otherwise, the last count applies for another ten seconds."""
     plans = plans_of(node, sign_ins={"free": 1})
     developer = await node.developer()
 
@@ -99,7 +102,7 @@ async def test_a_store_that_is_away_is_told_and_not_taken_for_room(
 
 
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
-    """No limit applies: otherwise nobody could sign in to the console to change anything."""
+    """No limit applies, because otherwise nobody could sign in to the console to change anything."""
     room = plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}).require_room
     signin = WholeSignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=room)
     console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
@@ -129,7 +132,10 @@ async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkey
 async def test_a_plan_that_is_another_one_for_a_moment(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason of a refusal is what the store found, also if it is so no more; the limit is not mistaken for it."""
+    """A refusal has the reason that the store found, even if it no longer applies.
+
+    It is not taken for another limit.
+    """
     developer, project = await node.owned("pro")
     changes = ProjectChanges(name="Shop", collect_phone=True)
 
@@ -155,7 +161,7 @@ async def test_a_plan_that_is_another_one_for_a_moment(
 
 
 async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -> None:
-    """Refused by any of its callers, with nothing stored; sessions of before are opened, confirmed and read."""
+    """New sessions are refused for every caller and not stored; existing ones are opened, confirmed and read."""
     room = plans_of(node, sign_ins={"free": 1}).require_room
     signin = WholeSignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=room)
     _, project = await node.owned()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def test_the_secret_key_is_recognised_and_nothing_else_is(node: "Node") -> None:
-    """Missing, malformed, mistyped, of another kind: one and the same error."""
+    """A missing, malformed, mistyped or different kind of key gives the same error."""
     project, secrets = await node.project()
     assert await node.projects.authenticate(secrets.secret_key) == project
     mistyped = secrets.secret_key[:-1] + ("a" if secrets.secret_key[-1] != "a" else "b")
@@ -25,7 +25,7 @@ async def test_the_secret_key_is_recognised_and_nothing_else_is(node: "Node") ->
 
 
 async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", other_node: "Node") -> None:
-    """Of two rotations at the same instant one wins whole: never one's key with the other's webhook secret."""
+    """Of two concurrent rotations, the key and the webhook secret of the same one are stored."""
     developer, project = await node.owned()
     for _ in range(5):
         made = await asyncio.gather(
@@ -41,7 +41,7 @@ async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", 
 
 
 async def test_a_webhook_url_is_held_to_the_operators_addresses_and_ports(node: "Node") -> None:
-    """When a project is created and when it is changed; a good field beside it is not stored either."""
+    """The URL is checked at creation and at changes; a valid field beside a refused one is not stored."""
     developer, project = await node.owned()
     for url in ("https://10.0.0.1/", "https://localhost/", "https://example.com:22/", "http://localhost/"):
         changes = ProjectChanges(name="Other", webhook_url=url)

@@ -1,4 +1,4 @@
-"""Everything that is encrypted gets under the first master key, in the place where it is, and nothing else changes."""
+"""Every value is re-encrypted with the first master key in its own place, and nothing else changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,18 +22,18 @@ OLD, NEW = (new_master_key(system_entropy) for _ in range(2))
 
 
 async def at_once() -> None:
-    """Wait for nothing: the tests have nothing under way."""
+    """Return immediately: the tests have no work in progress."""
 
 
 @pytest.fixture
 def encryptor() -> Encryptor:
-    """The nodes that are not restarted yet: both keys, the old one first."""
+    """The encryptor of nodes that have not been restarted: both keys, the old one first."""
     return Encryptor(f"{OLD},{NEW}")
 
 
 @pytest.fixture
 async def restarted(node: Node, open_store: OpenStore, clock: HandClock) -> AsyncIterator[Node]:
-    """A node on the same database that encrypts under the new key."""
+    """A node on the same database that encrypts with the new key."""
     store = await open_store()
     yield Node(store, Encryptor(f"{NEW},{OLD}"), clock)
     await store.close()
@@ -49,7 +49,7 @@ async def delivery_of(node: Node) -> Delivery:
 
 
 async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, clock: HandClock) -> None:
-    """Secrets, a rotation of one under way, events and answers: all that the service reads opens as before."""
+    """Secrets, a rotation in progress, events and answers decrypt with the new key as before."""
     await check_master_key(node.storage, node.encryptor, system_entropy)
     developer = await node.developer()
     project, secrets = await node.project(developer, webhook_url=URL)
@@ -108,7 +108,7 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node) -> None
 
 
 async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node, restarted: Node) -> None:
-    """Of a node that is not restarted yet, and of one that rotates a webhook secret between read and replacement."""
+    """Values of a node that has not been restarted, and of a rotation between read and replacement, are found."""
     developer, project = await node.owned()
     rounds = 0
 
@@ -149,7 +149,7 @@ async def test_reencryption_beside_rotations_and_promotions(node: Node, restarte
 
 
 async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> None:
-    """Killed before its end a walk leaves it under the old key, by which the doctor tells."""
+    """After a killed walk, the check is still encrypted with the old key, which the doctor reports."""
     await check_master_key(node.storage, node.encryptor, system_entropy)
     await node.project()
 

@@ -1,4 +1,4 @@
-"""A developer says "This wasn't me" of a sign-in to the service itself: whoever came in by it is out, on every node."""
+"""A developer reports a sign-in to the service itself, which ends all access that came from it, on every node."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ class Door:
         self.control = UserControl(node.storage, node.signin, node.clock)
 
     async def developer(self, identity: MessengerIdentity = ADA) -> Developer:
-        """Make a developer whom a messenger account signs in."""
+        """Create a developer with a linked messenger account."""
         invitations = Invitations(self.node.storage, self.node.clock, system_entropy)
         made = await invitations.invite_developer(None, f"{identity.messenger_id}@example.com")
         return await invitations.accept_invitation(made.code, identity, address="203.0.113.7")
@@ -89,11 +89,11 @@ class Door:
         return session
 
     async def report(self, started: StartedSignIn, user_id: str = "1001") -> SeenSession:
-        """Report it as the list of /sessions does."""
+        """Report the sign-in as the list of /sessions does."""
         return await self.control.report_sign_in((await self.stored(started)).key, user_id)
 
     async def log(self, developer: Developer) -> list[AuditEntry]:
-        """Return what the service itself did to a developer's access."""
+        """Return the log entries of the service itself about a developer's access."""
         page = await self.node.audit.list_audit_entries(developer, limit=200, cursor=None)
         return [entry for entry in page.entries if entry.via == "service"]
 
@@ -113,7 +113,7 @@ def other_door(other_node: "Node") -> Door:
 
 
 async def test_whoever_came_in_is_out(door: Door, other_door: Door) -> None:
-    """One report, on another node, ends the console sessions and the access token; each is told of in the log."""
+    """One report on another node ends the console sessions and the access token, with a log entry for each."""
     ada = await door.developer()
     by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
     cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
@@ -157,7 +157,7 @@ async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
 
 
 async def test_nobody_shut_out_gets_the_token_that_they_were_about_to_get(door: Door, other_door: Door) -> None:
-    """`taproof login` reads who confirmed, and creates the token later: by then the account signs nobody in."""
+    """`taproof login` reads the identity before it creates the token: a report in between prevents the token."""
     invitations = Invitations(door.node.storage, door.node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
     ada = await invitations.accept_invitation(made.code, ADA, address="203.0.113.7")
@@ -176,7 +176,7 @@ async def test_nobody_shut_out_gets_the_token_that_they_were_about_to_get(door: 
 
 
 async def test_what_ends_nothing(door: Door) -> None:
-    """A prompt that was not confirmed, another project's sign-in, an account of no developer, somebody else's tap."""
+    """Unconfirmed prompts, other projects' sign-ins, accounts without a developer and other users' taps end nothing."""
     ada = await door.developer()
     started = await door.confirmed(CONSOLE)
     cookie = await door.browser(ada, started)
@@ -203,7 +203,10 @@ async def test_what_ends_nothing(door: Door) -> None:
 async def test_a_report_in_the_middle_of_an_entry(
     door: Door, other_door: Door, purpose: Purpose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before what lets somebody in is stored, it is refused; after it, it has ended when the report is answered."""
+    """A report before the credential is stored prevents it.
+
+    A report after that ends it before the report is answered.
+    """
     ada = await door.developer()
     step = "create_console_session" if purpose == CONSOLE else "create_access_token"
     store = getattr(door.node.storage.credentials, step)
@@ -232,7 +235,7 @@ async def test_a_report_in_the_middle_of_an_entry(
 @every_driver
 @pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL])
 async def test_report_and_entry_at_once(door: Door, other_door: Door, purpose: Purpose) -> None:
-    """On two nodes, now one begun first, now the other: when both are done nobody is in, whatever they were told."""
+    """Concurrently on two nodes and in either order, no credential works once both are done."""
     ada = await door.developer()
     for number in range(20):
         started = await door.confirmed(purpose)

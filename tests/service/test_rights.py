@@ -53,7 +53,7 @@ def test_derived_grants() -> None:
 
 
 async def test_a_short_lived_token_gives_no_lasting_access(node: "Node", sessions: ConsoleSessions) -> None:
-    """Not by tokens, not by tokens of tokens, not by the console, and not by tokens created there."""
+    """Neither tokens, their descendants, the console, nor tokens created there outlive the token."""
     ada = await node.developer()
     until = node.clock.now + MINUTE
     parent = await node.developers.create_access_token(Actor(ada, OPERATOR), "short", expires_at=until)
@@ -75,7 +75,7 @@ async def test_a_short_lived_token_gives_no_lasting_access(node: "Node", session
 
 
 async def test_revoking_ends_what_was_created_with_it(node: "Node", sessions: ConsoleSessions) -> None:
-    """Tokens of tokens, and console sessions; the log tells of each. Others' stay."""
+    """Descendant tokens and console sessions end, with a log entry for each. Other credentials stay."""
     ada = await node.developer()
     other = await node.developers.create_access_token(Actor(ada, OPERATOR), "other")
     parent = await node.developers.create_access_token(Actor(ada, OPERATOR), "parent")
@@ -92,7 +92,7 @@ async def test_revoking_ends_what_was_created_with_it(node: "Node", sessions: Co
 
 
 async def test_a_credential_that_has_ended_changes_nothing(node: "Node", sessions: ConsoleSessions) -> None:
-    """A request that was recognised before its token was revoked, or its session ended, and acts after that."""
+    """A request that was authenticated before its token or session ended changes nothing after that."""
     ada = await node.developer()
     project, secrets = await node.project(ada)
     token = (await node.developers.create_access_token(Actor(ada, OPERATOR), "revoked")).token
@@ -119,7 +119,7 @@ async def test_a_credential_that_has_ended_changes_nothing(node: "Node", session
 
 
 async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSessions) -> None:
-    """Also for a console session that was opened with such a token; nobody widens them."""
+    """Scopes also apply to a console session that was opened with the token, and nobody can widen them."""
     ada = await node.developer()
     project, _ = await node.project(ada)
     reader = (await node.developers.create_access_token(Actor(ada, OPERATOR), "reader", scopes=["read"])).token
@@ -146,7 +146,7 @@ async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSession
 
 
 async def test_an_access_token_invites_nobody(node: "Node") -> None:
-    """Neither directly nor by a console session that was opened with it."""
+    """An access token cannot invite, either directly or in a console session that was opened with it."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
     ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
@@ -156,7 +156,10 @@ async def test_an_access_token_invites_nobody(node: "Node") -> None:
 
 
 async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions: ConsoleSessions) -> None:
-    """Invitations that wait, and developers who came by one, or by one of theirs; not those of before."""
+    """Pending invitations end, and developers who came by one, or by one of theirs, lose access.
+
+    Earlier ones keep theirs.
+    """
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
     ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
@@ -194,7 +197,7 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
 
 
 async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", sessions: ConsoleSessions) -> None:
-    """A user who was tricked into confirming a stranger's invitation is no developer after reporting it."""
+    """A user who was tricked into accepting a stranger's invitation is no longer a developer after reporting it."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "eve@example.com")
     source = await stored_sign_in(node.storage, node.clock.now)
@@ -210,7 +213,7 @@ async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", 
 
 
 async def test_a_report_finds_what_came_of_the_sign_in_whatever_account_is_bound_now(node: "Node") -> None:
-    """The operator may have bound another account before the victim reports: the stolen token ends all the same."""
+    """If the operator linked another account before the report, the stolen token still ends."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com")
     ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
@@ -228,7 +231,10 @@ async def test_a_report_finds_what_came_of_the_sign_in_whatever_account_is_bound
 
 
 async def test_the_report_of_the_binding_does_not_hide_a_later_one(node: "Node", sessions: ConsoleSessions) -> None:
-    """It ends the invitations of later sign-ins too; whatever is left is found by the sign-in that it came of."""
+    """A report of the linking ends the invitations of later sign-ins too.
+
+    Other credentials are found by their own sign-in.
+    """
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
     bound = await stored_sign_in(node.storage, node.clock.now)
@@ -248,7 +254,7 @@ async def test_the_report_of_the_binding_does_not_hide_a_later_one(node: "Node",
 
 
 async def test_a_child_cannot_keep_itself_when_it_revokes_its_parent(node: "Node") -> None:
-    """Nor when it revokes a token further above; it ends with them."""
+    """Even if it revokes a token further above, a child token ends with its parent."""
     ada = await node.developer()
     first = await node.developers.create_access_token(Actor(ada, OPERATOR), "first")
     second = await node.developers.create_access_token(acting(ada, first.token), "second")
@@ -260,7 +266,7 @@ async def test_a_child_cannot_keep_itself_when_it_revokes_its_parent(node: "Node
 
 
 async def console_of(node: "Node", sessions: ConsoleSessions, developer: Developer) -> Actor:
-    """Sign a developer in with the messenger; return them as one who acts in the console."""
+    """Sign a developer in with the messenger, and return them as an actor in the console."""
     source = await stored_sign_in(node.storage, node.clock.now)
     cookie = await sessions.create_console_session(developer, opened_with=source, address="", user_agent="")
     signed_in = await sessions.authenticate(cookie)

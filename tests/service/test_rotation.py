@@ -1,4 +1,4 @@
-"""Rotation of the webhook secret: two secrets for a time, and no check that fails meanwhile (contract.md, Webhooks)."""
+"""Rotation of the webhook secret: two secrets overlap, and no check fails (contract.md, Webhooks)."""
 
 import hmac
 from datetime import UTC, datetime
@@ -60,7 +60,7 @@ def signature_checks(secret: str, request: SignedRequest) -> str:
 
 
 async def test_the_current_secret_signs_until_the_exact_instant(node: "Node") -> None:
-    """Proofs and X-Service-Signature change at the end of the overlap, to the millisecond, with nothing written."""
+    """Proofs and X-Service-Signature change secrets exactly at the end of the overlap, without a write."""
     developer, project, old = await own_project(node)
     rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
     new = rotation.next_webhook_secret
@@ -78,7 +78,7 @@ async def test_the_current_secret_signs_until_the_exact_instant(node: "Node") ->
 
 
 async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(node: "Node") -> None:
-    """An event decided under one secret and sent under another carries the signatures of the time of sending."""
+    """An event is signed with the secrets that are valid when it is sent, not when it was recorded."""
     developer, project, old = await own_project(node)
     await node.confirmed(project)
     new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)).next_webhook_secret
@@ -90,7 +90,7 @@ async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(n
 
 
 async def test_a_secret_that_cannot_be_opened_is_not_rotated(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under a wrong master key nothing is changed, so that the right one finds everything as it was."""
+    """With a wrong master key nothing is changed, so the right key still decrypts everything."""
     developer, project, old = await own_project(node)
     with monkeypatch.context() as patch:
         patch.setattr(node.projects, "_encryptor", Encryptor(new_master_key(system_entropy)))

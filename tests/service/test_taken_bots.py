@@ -1,4 +1,4 @@
-"""A bot that another project has: it goes to who has its valid token, and to nobody else."""
+"""A bot that another project has goes to the holder of its valid token, and to nobody else."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Leaked:
-    """A bot's token that leaked, set by a thief in their own project; the bot's owner has another project."""
+    """A bot whose token leaked: a thief set it in their project, and the bot's owner has another project."""
 
     def __init__(self, node: "Node", bots: Bots, father: BotFather) -> None:
         self.node, self.bots, self.father = node, bots, father
@@ -30,7 +30,7 @@ class Leaked:
         self.stolen: Project
 
     async def make(self) -> "Leaked":
-        """Let the thief set the token."""
+        """Let the thief set the token in the thief's project."""
         self.owner, self.thief = await self.node.developer(), await self.node.developer()
         self.project, _ = await self.node.project(self.owner)
         self.stolen, _ = await self.node.project(self.thief)
@@ -42,11 +42,11 @@ class Leaked:
         return self.father.make_bot("Shop_Bot")
 
     async def actions(self, developer: Developer) -> list[str]:
-        """Return what the developer's log tells of bots, oldest first."""
+        """Return the developer's log entries about bots, oldest first."""
         return [action for action, _, _ in await bot_entries(self.node, developer)][::-1]
 
     async def assert_taken(self) -> None:
-        """The owner's project has the bot; the thief's has none, and starts no sign-ins in any other."""
+        """Assert that the owner's project has the bot, and that the thief's has none and starts no sign-ins."""
         (bot,) = await self.bots.list_project_bots()
         assert (bot.project_id, bot.broken_at) == (self.project.id, None)
         assert await self.node.signin.create_session(self.project.id, public=True)
@@ -57,14 +57,14 @@ class Leaked:
             await self.node.signin.create_session(self.stolen.id, public=True)
 
     async def assert_kept(self) -> None:
-        """The thief's project has the bot, and the owner's none."""
+        """Assert that the thief's project has the bot, and the owner's none."""
         assert [bot.project_id for bot in await self.bots.list_project_bots()] == [self.stolen.id]
         assert (await read(self.node, self.project)).bot_username is None
         assert await self.actions(self.owner) == []
 
 
 async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bots, father: BotFather) -> None:
-    """The former holder of a token cannot keep the bot. Each project's log records its own change."""
+    """The holder of an old token cannot keep the bot. Each project's log records its own change."""
     leaked = await Leaked(node, bots, father).make()
     token = leaked.revoke()
     (held,) = await bots.list_project_bots()
@@ -90,7 +90,7 @@ async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bo
 
 
 async def test_nobody_waits_until_a_dead_token_is_found_out(node: "Node", bots: Bots, father: BotFather) -> None:
-    """The messenger is asked about the other project's token at once; the developer's log and the service's tell."""
+    """The messenger is asked about the other project's token immediately; both logs record the result."""
     leaked = await Leaked(node, bots, father).make()
     old, token = father.asked[0], leaked.revoke()
     with capture_logs() as logs:
@@ -107,7 +107,7 @@ async def test_nobody_waits_until_a_dead_token_is_found_out(node: "Node", bots: 
 async def test_a_bot_that_may_work_is_not_taken_away(
     node: "Node", bots: Bots, father: BotFather, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is taken only where the messenger has refused the other project's token, and that is still its token."""
+    """A bot is taken only if the messenger refused the other project's token, and that is still its token."""
     leaked = await Leaked(node, bots, father).make()
     old = father.asked[0]
     account = father.accounts[old]

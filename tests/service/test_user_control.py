@@ -42,7 +42,7 @@ def named(project: Project) -> NamedProject:
 
 
 async def test_list_is_of_30_days_newest_first_and_bounded(node: "Node") -> None:
-    """At most `SHOWN`; a sign-in of just 30 days ago is in, one a millisecond older is not."""
+    """The list has at most `SHOWN` sign-ins; one exactly 30 days old is included, one a millisecond older is not."""
     project, _ = await node.project()
     old = await node.confirmed(project)
     node.clock.now += 1
@@ -61,7 +61,7 @@ async def test_list_is_of_30_days_newest_first_and_bounded(node: "Node") -> None
 
 
 async def test_projects_to_block_are_those_signed_in_to_and_not_blocked(node: "Node") -> None:
-    """Each once, the latest first, however often it was signed in to."""
+    """Each project is listed once, the latest first, however often the user signed in to it."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     await node.project()
     for project in (shop, blog, shop, shop):
@@ -81,7 +81,7 @@ async def test_projects_to_block_are_those_signed_in_to_and_not_blocked(node: "N
 
 
 async def test_project_bot_shows_its_own_project_only(node: "Node") -> None:
-    """Also of the time before the project had it; the service's own bot shows everything."""
+    """A project bot also shows earlier sign-ins of its project; the service's own bot shows everything."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_shop, of_blog = await node.confirmed(shop), await node.confirmed(blog)
     await give_project_bot(node, shop)
@@ -97,7 +97,7 @@ async def test_project_bot_shows_its_own_project_only(node: "Node") -> None:
 
 
 async def test_another_bot_shows_and_changes_nothing(node: "Node") -> None:
-    """Another project's bot, or one that was taken away a moment ago, whose last updates are still coming in."""
+    """Another project's bot, or one that was just removed and still receives updates, shows and changes nothing."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_blog = await node.confirmed(blog)
     await give_project_bot(node, shop)
@@ -117,7 +117,7 @@ async def test_another_bot_shows_and_changes_nothing(node: "Node") -> None:
 
 
 async def test_project_bot_reports_what_it_shows(node: "Node") -> None:
-    """A sign-in of its project, whichever bot it was confirmed with."""
+    """A project bot can report a sign-in of its project, whichever bot confirmed it."""
     shop, _ = await node.project()
     before = await node.confirmed(shop)
     await give_project_bot(node, shop)
@@ -126,7 +126,7 @@ async def test_project_bot_reports_what_it_shows(node: "Node") -> None:
 
 
 async def test_service_bot_reports_what_an_project_bot_signed_in(node: "Node") -> None:
-    """A user who trusts the project's bot no more still has the service's."""
+    """A user who no longer trusts the project's bot can report in the service's bot."""
     shop, _ = await node.project()
     await give_project_bot(node, shop)
     token = await node.pending(shop)
@@ -145,10 +145,10 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
     other_node: "Node",
     bound: bool,  # noqa: FBT001 — drawn by pytest.
 ) -> None:
-    """On two nodes: either one reader was first, and the report says that somebody got in, or nobody ever gets it.
+    """On two nodes, either a reader was first and the report says so, or no reader ever gets the proof.
 
-    From the answer to the report on nobody gets it again, not even who made the session with a code challenge. The
-    event says "used" exactly if a reader was given the proof.
+    Once the report is answered, nobody gets the proof again, even with a code challenge. The event says "used" exactly
+    if a reader got the proof.
     """
     _, project = await node.owned(webhook_url="https://example.com/", webhook_events=("auth.reported",))
     verifier = new_code_verifier()
@@ -191,7 +191,7 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
 
 @every_driver
 async def test_waiting_call_hears_of_a_report_as_of_a_cancellation(node: "Node", other_node: "Node") -> None:
-    """A prompt that is reported through another node ends the client's wait at once."""
+    """A report of a prompt on another node ends the client's wait immediately."""
     project, _ = await node.project()
     token = await node.opened(project)
     async with open_callers(node) as callers, running(node):

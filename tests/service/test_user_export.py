@@ -1,4 +1,4 @@
-"""Export one user: in bounded steps, each session once, and complete or visibly broken off."""
+"""Export one user in bounded steps, with each session once, complete or visibly broken off."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -32,13 +32,13 @@ VALUES ($1, $2, 'developer', 0, '') RETURNING role"""
 
 
 class Steps:
-    """Stands before a store's erasure: notes how many rows each call returned, and acts before a call."""
+    """Wraps a store's erasure: records the number of rows of each call, and runs an action before a call."""
 
     def __init__(self, node: "Node") -> None:
         self._real: Any = node.storage.erasure
         self.sizes: list[int] = []
         self.before: dict[int, Callable[[], Awaitable[object]]] = {}
-        """What happens before the call of `export_sessions` with this number."""
+        """The action before the call of `export_sessions` with this number."""
         self._calls = 0
 
     def __getattr__(self, name: str) -> Any:

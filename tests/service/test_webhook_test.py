@@ -1,4 +1,4 @@
-"""A webhook test: one signed event at once, and what came of it (contract.md, Webhooks)."""
+"""A webhook test sends one signed event immediately and returns its result (contract.md, Webhooks)."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from taproof.service.webhooks import WebhookResponse
 
 
 async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
-    """One post with the body of the contract, checked by the SDK; it is recorded, and not sent again by itself."""
+    """A test is one post with the contract's body, checked by the SDK; it is recorded and not retried."""
     developer = await node.developer()
     project, secrets = await node.project(developer, webhook_url=URL)
     node.clock.now = system_clock()
@@ -44,7 +44,7 @@ async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
 
 
 async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
-    """It is not tried again, and says nothing about the endpoint: neither failing nor, at 410, turned off."""
+    """A failed test is not retried and does not affect the endpoint: it is neither failing nor, at 410, turned off."""
     developer, project = await node.owned(webhook_url=URL)
     for answer in (
         WebhookResponse(5, 500, body=b"broken"),
@@ -62,7 +62,7 @@ async def test_a_test_that_fails_is_the_answer_too(node: Node) -> None:
 
 
 async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> None:
-    """Nothing is recorded of it."""
+    """A test of a project that is deleted in the meantime is not recorded."""
     developer, project = await node.owned(webhook_url=URL)
     node.receiver.open.clear()
     test = asyncio.create_task(node.deliveries.send_test(acting(developer), project.id))
@@ -74,7 +74,10 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
 
 
 async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
-    """A developer has at most 4 tests under way in a process; the others wait for their turn, and nobody else does."""
+    """A developer has at most 4 running tests in a process.
+
+    Others of that developer wait, and other developers do not.
+    """
     node.receiver.open.clear()
     developers = [await node.owned(webhook_url=URL) for _ in range(5)]
 

@@ -1,4 +1,4 @@
-"""Webhook events: what is recorded, what is sent, under which signature (contract.md, Webhooks)."""
+"""Webhook events: recording, sending and signing (contract.md, Webhooks)."""
 
 import json
 import re
@@ -27,7 +27,7 @@ URL = "https://example.com/hook"
 
 
 async def test_the_body_of_a_confirmation(node: "Node") -> None:
-    """Exactly the fields of the contract; the handle is null when there is none."""
+    """The body has exactly the fields of the contract; the handle is null if there is none."""
     project, _ = await node.project(webhook_url=URL)
     for username, shown in (("ada", "ada"), ("", None)):
         token = await node.opened(project)
@@ -49,7 +49,7 @@ async def test_the_body_of_a_confirmation(node: "Node") -> None:
 
 
 async def test_a_crash_between_decision_and_event_undoes_both(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are one transaction: a tap that was not recorded whole can be repeated, and then sends one event."""
+    """Decision and event are one transaction: after a crash, the tap can be repeated, and then causes one event."""
     project, _ = await node.project(webhook_url=URL)
     token = await node.opened(project)
     with monkeypatch.context() as crash:
@@ -68,13 +68,13 @@ FAILED = WebhookResponse(120, 500)
 
 
 async def attempt(node: "Node", answer: WebhookResponse = FAILED) -> AttemptOutcome:
-    """Claim the one event that is due, and let its attempt end with `answer`."""
+    """Claim the one due event, and end its attempt with `answer`."""
     (delivery,) = await node.webhooks.claim_deliveries(10)
     return await node.webhooks.finish_attempt(delivery, answer)
 
 
 async def fail_to_the_end(node: "Node", outcome: AttemptOutcome = "dead") -> None:
-    """Make all nine attempts of the one event that is due; each fails, the last one with this outcome."""
+    """Make all nine attempts of the one due event; each fails, the last one with this outcome."""
     for _ in RETRY_DELAYS:
         assert await attempt(node) == "retried"
         node.clock.now += 13 * HOUR
@@ -89,7 +89,10 @@ async def shown(node: "Node", project: Project) -> Project:
 
 
 async def test_retries_follow_the_schedule_and_the_ninth_failure_is_the_last(node: "Node") -> None:
-    """Each waits at least as long as the contract says and at most a fifth longer; then the event is dead-lettered."""
+    """Each delay is at least that of the contract and at most a fifth longer.
+
+    After the last failure, the event is a dead letter.
+    """
     project, _ = await node.project(webhook_url=URL)
     await node.confirmed(project)
     for number, delay in enumerate(RETRY_DELAYS, 1):
@@ -105,7 +108,10 @@ async def test_retries_follow_the_schedule_and_the_ninth_failure_is_the_last(nod
 
 
 async def test_how_an_attempt_is_counted(node: "Node") -> None:
-    """Any 2xx is success. An attempt that reached nothing, as with a wrong master key, says nothing of the endpoint."""
+    """Any 2xx is a success.
+
+    An attempt that was never sent, as with a wrong master key, does not count for the endpoint.
+    """
     cases: tuple[tuple[WebhookResponse, AttemptOutcome, bool], ...] = (
         (WebhookResponse(1, 204), "delivered", False),
         (WebhookResponse(1, 199), "retried", True),
@@ -124,7 +130,7 @@ async def test_how_an_attempt_is_counted(node: "Node") -> None:
 
 
 async def test_a_late_410_of_the_former_url_leaves_the_new_one_alone(node: "Node") -> None:
-    """The developer has mended the URL while an attempt to the old one was under way."""
+    """A developer changed the URL during an attempt to the old one, whose 410 does not turn off the new URL."""
     developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
@@ -136,7 +142,7 @@ async def test_a_late_410_of_the_former_url_leaves_the_new_one_alone(node: "Node
 
 
 async def test_five_days_of_nothing_but_failures_turn_the_webhook_off(node: "Node") -> None:
-    """Judged when an event is given up. An endpoint may be down over a long weekend: four days are not enough."""
+    """The webhook is turned off when an event is given up. Four days, such as a long weekend, are not enough."""
     project, _ = await node.project(webhook_url=URL)
     await node.confirmed(project)
     began = node.clock.now
@@ -151,7 +157,7 @@ async def test_five_days_of_nothing_but_failures_turn_the_webhook_off(node: "Nod
 
 
 async def test_a_changed_url_gets_the_retry(node: "Node") -> None:
-    """A developer who mends the URL gets the events that are still due."""
+    """After the URL is changed, due events are sent to the new one."""
     developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     await attempt(node)
@@ -164,7 +170,7 @@ async def test_a_changed_url_gets_the_retry(node: "Node") -> None:
 
 
 async def test_a_lease_leaves_time_for_an_attempt_and_for_the_one_before_it(node: "Node") -> None:
-    """Nothing is begun that could outlive the lease, and an event that waited for one hanging post can still go."""
+    """No attempt starts that could outlive its lease. An event that waited for one hanging post can still be sent."""
     project, _ = await node.project(webhook_url=URL)
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)

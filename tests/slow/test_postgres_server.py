@@ -1,4 +1,4 @@
-"""The tests' PostgreSQL server comes back unchanged after a stop, and leaves nothing behind."""
+"""The tests' PostgreSQL server restarts with its data after a stop, and leaves nothing behind."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ time.sleep(600)
 
 
 def test_what_was_committed_is_there_after_every_kind_of_stop() -> None:
-    """After a stop, a crash or a kill it starts on the same port with every acknowledged commit."""
+    """After a stop, a crash or a kill, the server restarts on the same port with every acknowledged commit."""
     server = PostgresServer()
     try:
         port = server.port
@@ -36,7 +36,7 @@ def test_what_was_committed_is_there_after_every_kind_of_stop() -> None:
 
 
 def test_nothing_is_left_of_a_test_process_that_was_killed() -> None:
-    """After a killed test process no server keeps running and no data stays on the disk."""
+    """After a test process is killed, no server keeps running and no data stays on the disk."""
     root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The conformance suite's stores: every test that asks for `storage` runs once per driver, on a real database.
+"""The stores of the conformance suite: every test that uses `storage` runs once per driver, on a real database.
 
 A driver is added to `tests.databases.DRIVERS`; no test may then skip it.
 """
@@ -19,13 +19,13 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 @pytest.fixture(scope="session", params=sorted(DRIVERS))
 def new_database(request: pytest.FixtureRequest) -> Database:
-    """Makes a database, for tests that need many, as those do that Hypothesis runs many times."""
+    """Return a function that makes a database, for tests that need many, such as those of Hypothesis."""
     return DRIVERS[request.param]
 
 
 @pytest.fixture
 def quick(new_database: Database) -> Iterator[tuple[Seed, asyncio.Runner]]:
-    """A seed and a runner for a test that Hypothesis runs many times on one database, which need not be durable."""
+    """Yield a seed and a runner for a test that Hypothesis runs many times on one database without durability."""
     with new_database(quick=True) as open_store, asyncio.Runner() as runner:
         seed = Seed(runner.run(open_store()))
         yield seed, runner
@@ -34,7 +34,7 @@ def quick(new_database: Database) -> Iterator[tuple[Seed, asyncio.Runner]]:
 
 @pytest.fixture
 def open_store(new_database: Database) -> Iterator[OpenStore]:
-    """Opens the test's one database, each time as another node would."""
+    """Return a function that opens the test's one database, each time as another node would."""
     with new_database() as opener:
         yield opener
 
@@ -66,7 +66,7 @@ def new_seed() -> type[Seed]:
 
 @pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    """The SQLite driver itself, for what only SQLite does."""
+    """The SQLite driver itself, for behaviour of SQLite only."""
     store = SqliteStorage.open(migrated_sqlite(tmp_path / "taproof.db"), NOW)
     yield store
     await store.close()
@@ -79,14 +79,14 @@ def sqlite_seed(sqlite: SqliteStorage) -> Seed:
 
 @pytest.fixture
 def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A PostgreSQL database that the test has for itself: migrated and without rows, or a new one (`new_postgres`)."""
+    """The DSN of a separate PostgreSQL database: migrated and without rows, or a new one (`new_postgres`)."""
     with fresh_database() if hasattr(request, "param") else copied_postgres() as dsn:
         yield dsn
 
 
 @pytest.fixture
 async def postgres(dsn: str) -> AsyncIterator[PostgresStorage]:
-    """The PostgreSQL driver itself, for what only PostgreSQL does."""
+    """The PostgreSQL driver itself, for behaviour of PostgreSQL only."""
     store = await PostgresStorage.open(dsn, NOW)
     yield store
     await store.close()

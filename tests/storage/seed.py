@@ -1,4 +1,4 @@
-"""Rows for the tests of stores, in as few words as a test needs."""
+"""Rows for the tests of stores, with few arguments."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ async def run(storage: Storage, statement: str, *values: Any) -> list[tuple[Any,
 
 
 class Seed:
-    """Puts rows into a store with as few words as a test needs. Every value that is not given is a new one."""
+    """Puts rows into a store. Every omitted value gets a new one."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -72,7 +72,7 @@ class Seed:
     async def invitation(
         self, email: str = "", developer: Developer | None = None, created_at: int = NOW, **fields: Any
     ) -> tuple[Invitation, bytes]:
-        """Store an invitation, for `developer` another messenger account, and return it with its code's hash."""
+        """Store an invitation, for a new account of `developer` if given, and return it with its code's hash."""
         developer_id, email = (developer.id, developer.email) if developer else (None, email)
         values = (developer_id, "grace@example.com", created_at, NOW + DAY)
         invitation = Invitation(self.name("inv"), email, "pro", False, *values)  # noqa: FBT003
@@ -141,7 +141,7 @@ class Seed:
         assert await self.storage.projects.delete_project(project.developer_id, project.id)
 
     async def purge_projects(self, limit: int = 10) -> None:
-        """Erase everything that deleted projects have left."""
+        """Erase all rows of deleted projects."""
         while await self.storage.projects.purge_deleted_projects(limit):
             pass
 
@@ -247,7 +247,7 @@ class Seed:
         *,
         reached: bool = True,
     ) -> bool:
-        """Write down an attempt that began at `at`: of `Seed.attempt`'s making."""
+        """Record an attempt that began at `at`, made by `Seed.attempt`."""
         attempt = self.attempt(delivery.attempt, 204 if state == "delivered" else 500, at)
         due_at = at if due_at is None else due_at
         return await self.storage.deliveries.finish_attempt(delivery, attempt, state, due_at, reached=reached)

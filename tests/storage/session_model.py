@@ -1,4 +1,4 @@
-"""What the oracle of `test_session_life.py` knows, and how it counts."""
+"""The state of the oracle of `test_session_life.py`, and its counters."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from taproof.core.sessions import Hint, Session, SessionKey
 
 @dataclass
 class ModelProject:
-    """What the oracle knows of a project."""
+    """The oracle's state of a project."""
 
     project: Project
     webhook_secret: str
@@ -26,12 +26,12 @@ class ModelProject:
     exists: bool = True
     created: int = 0
     generation: int = 0
-    """How often its secrets were replaced: proofs of before are not made again."""
+    """The number of times its secrets were replaced: earlier proofs are not repeated."""
 
 
 @dataclass
 class ModelSession:
-    """What the oracle knows of a session."""
+    """The oracle's state of a session."""
 
     token: str
     owner: ModelProject
@@ -39,9 +39,9 @@ class ModelSession:
     status: State = "pending"
     opener: str | None = None
     bound: bool = False
-    """Made with a code challenge: its answer may be read again for a while."""
+    """Whether it was created with a code challenge, so that its result may be read again for a while."""
     required: bool = False
-    """Made under the policy "require": nobody gets its proof without the return code."""
+    """Whether it was created under the policy "require": nobody gets its proof without the return code."""
     code: str = ""
     """The latest return code."""
     used_at: int | None = None
@@ -49,7 +49,7 @@ class ModelSession:
     reported: bool = False
     withdrawn: bool = False
     event_due: bool = False
-    """Whether the webhook event of its decision is still to be sent; the machine sends none."""
+    """Whether the webhook event of its decision is still due; the machine sends none."""
 
     @property
     def hint(self) -> Hint:
@@ -65,7 +65,7 @@ class ModelSession:
         return key
 
     def after(self, event: SessionEvent, now: int) -> bool:
-        """Do what the table says; tell whether it has this event in this state."""
+        """Apply the event as the table says; return whether the state allows it."""
         try:
             self.status = next_status(self.status, event, self.expires_at, now)
         except IllegalTransition:
@@ -74,25 +74,25 @@ class ModelSession:
         return True
 
     def withdrawn_at(self, now: int) -> bool:
-        """Move on as a cancellation by the application does, which sends no event; tell whether it did."""
+        """Apply a cancellation by the application, which sends no event; return whether it had an effect."""
         changed = self.owner.exists and self.after("withdraw", now)
         self.withdrawn |= changed
         return changed
 
     def confirmed_by(self, user: str, now: int) -> bool:
-        """Move on as the owner's Confirm does; tell whether it did."""
+        """Apply the owner's Confirm; return whether it had an effect."""
         event: SessionEvent = "await_return" if self.required else "confirm"
         return self.owner.exists and self.opener == user and self.after(event, now)
 
     def read_by(self, now: int) -> bool:
-        """Move on as the one reader does; tell whether there is one."""
+        """Apply a read; return whether this reader gets the proof."""
         if not self.after("consume", now):
             return False
         self.used_at, self.used_generation = now, self.owner.generation
         return True
 
     def reported_by(self, user: str, now: int) -> bool:
-        """Move on as a report does, which counts once; tell whether it did."""
+        """Apply a report, which counts once; return whether it had an effect."""
         if self.reported or not self.owner.exists or self.opener != user or not self.after("report", now):
             return False
         self.reported = True
@@ -100,14 +100,14 @@ class ModelSession:
         return True
 
     def returned_by(self, code: str | None, now: int) -> bool:
-        """Move on as the holder of the return code does; tell whether it did."""
+        """Apply a return with the return code; return whether it had an effect."""
         if not self.owner.exists or code is None or code != self.code or not self.after("return", now):
             return False
         self.event_due = self.owner.webhook_url != ""
         return True
 
     def hides_from(self, code: str | None) -> bool:
-        """Tell whether a reader with this return code does not learn who confirmed."""
+        """Return whether the identity is hidden from a reader with this return code."""
         return self.required and code != self.code
 
     def may_be_reread(self, now: int) -> bool:
@@ -119,7 +119,7 @@ class ModelSession:
 
 
 def recount(sessions: list[Session]) -> list[tuple[Any, ...]]:
-    """Return what `read_daily_counts` should say of the sessions that are there, but for `latest_users`."""
+    """Return the expected `read_daily_counts` of the existing sessions, without `latest_users`."""
     by_day: dict[tuple[str, int], list[Session]] = defaultdict(list)
     for session in sessions:
         by_day[session.project_id, session.key.day].append(session)

@@ -1,4 +1,4 @@
-"""What a developer with many projects asks for costs a bounded number of statements, none on SQLite's event loop."""
+"""A developer with many projects causes a bounded number of statements, none on SQLite's event loop."""
 
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
@@ -44,7 +44,7 @@ def statements(sqlite: SqliteStorage) -> tuple[list[str], list[str]]:
 
 
 async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: SqliteStorage, sqlite_seed: Seed) -> None:
-    """One for each of five walks, and then as many as the page has sessions, however many projects there are."""
+    """Each of five walks takes one statement, and each session of the page one more, for any number of projects."""
     ids = await many_projects(sqlite_seed)
     on_loop, in_thread = statements(sqlite)
     found = await sqlite.sessions.list_sessions(ids, None, None, PAGE, NOW)
@@ -60,7 +60,7 @@ async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: Sqlite
 async def test_sums_across_projects_are_one_statement_beside_the_loop(
     sqlite: SqliteStorage, sqlite_seed: Seed, name: str
 ) -> None:
-    """What grows with projects and days is added up in the thread."""
+    """Sums that grow with projects and days are calculated in the thread."""
     project = (await sqlite.projects.read_project((await many_projects(sqlite_seed))[0])) or None
     assert project is not None
     on_loop, in_thread = statements(sqlite)

@@ -92,7 +92,7 @@ def outcomes(results: Sequence[object]) -> list[object]:
 
 
 async def test_a_lone_call_leaves_at_once() -> None:
-    """There is no timer: the call is sent before the event loop starts anything else."""
+    """A lone call is sent immediately, before the event loop starts anything else."""
     database = Database()
     seen: list[list[list[int]]] = []
     (call,) = database.call(Item(1))
@@ -132,7 +132,7 @@ async def test_a_failing_item_does_not_fail_its_neighbours() -> None:
 
 
 async def test_a_store_that_is_away_is_told_to_the_whole_batch_and_nothing_is_sent_again() -> None:
-    """The commit may have happened before the connection was lost, so sending the batch again could repeat it."""
+    """The commit may have happened before the connection was lost, so repeating the batch could repeat the changes."""
     database = Database(is_open=True)
     database.is_away = True
     results = await asyncio.gather(*database.call(Item(1), Item(2), Item(3)), return_exceptions=True)
@@ -166,7 +166,7 @@ async def test_two_of_one_key_are_never_in_one_batch() -> None:
 
 
 async def test_ten_thousand_of_one_key_are_put_in_order_in_little_time() -> None:
-    """Many calls with one key do not block the event loop: no batch iterates over all waiting calls."""
+    """Many calls with one key do not block the event loop, because no batch iterates over all waiting calls."""
     database = Database(256, keyed=True)
     tasks = database.call(*(Item(number) for number in range(10_000)))
     await turns()

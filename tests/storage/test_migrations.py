@@ -1,4 +1,4 @@
-"""Migrations: forward only, checksummed, under a lock; and what the driver makes of the file it opens."""
+"""Migrations: forward only, with checksums, under a lock; and the checks of the file that the driver opens."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def with_migrations(monkeypatch: pytest.MonkeyPatch, *steps: Migration) -> None:
 
 
 def test_the_packaged_migrations_are_found_and_numbered_without_gaps() -> None:
-    """They are package data: an installed wheel must hold them too."""
+    """The migrations are package data, so an installed wheel must contain them too."""
     found = migrations("sqlite")
     assert [migration.version for migration in found] == list(range(1, LATEST + 1))
     assert all("CREATE" in migration.sql for migration in found[:1])
@@ -33,7 +33,7 @@ def test_the_packaged_migrations_are_found_and_numbered_without_gaps() -> None:
 
 
 def test_a_new_database_is_made_for_its_owner_only(tmp_path: Path) -> None:
-    """Personal data: mode 0600, whatever the umask, also for the files that SQLite puts beside it."""
+    """The file contains personal data, so it and SQLite's other files have mode 0600, whatever the umask."""
     old = os.umask(0)
     try:
         assert migrate_database(tmp_path / "a.db", NOW) == (0, LATEST)
@@ -82,7 +82,7 @@ async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
-    """Four nodes on one new file: each step is made by one, the others wait and find it."""
+    """On four nodes with one new file, one node applies each step, and the others wait for it."""
     program = (
         "import sys; from pathlib import Path; from taproof.storage.sqlite.connection import migrate_database\n"
         "sys.stdin.readline(); print(migrate_database(Path(sys.argv[1]), 0))"
@@ -104,7 +104,7 @@ def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_a_database_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    """The sentence names the file and what to do. What lay there is not touched, and a directory is not made."""
+    """The sentence names the file and what to do. The existing file is not changed, and no directory is created."""
     text, link, missing = tmp_path / "text.db", tmp_path / "link.db", tmp_path / "missing" / "a.db"
     text.write_bytes(content := b"This is no database, but a text that somebody put here." * 100)
     link.symlink_to(tmp_path / "nowhere" / "a.db")
@@ -119,7 +119,7 @@ def test_what_cannot_be_a_database_is_refused_with_a_sentence(tmp_path: Path) ->
 
 
 def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The WAL-reset bug can corrupt a database: better not to start, and not to make the file."""
+    """The WAL-reset bug can corrupt a database, so the start fails without creating the file."""
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
     with pytest.raises(SqliteTooOld):
         SqliteStorage.open(tmp_path / "a.db", NOW)
@@ -127,7 +127,7 @@ def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) -> None:
-    """Full synchronisation and WAL on the writer; a reader that can change nothing."""
+    """The writer uses full synchronisation and WAL; the readers are read-only."""
     writer, reader = sqlite.database.writer.connection, sqlite.database.reader
     assert writer.pragma("journal_mode") == "wal"
     assert writer.pragma("synchronous") == 2
@@ -139,7 +139,7 @@ async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) 
 
 @pytest.mark.parametrize("size", [0, 100, 5_000])
 def test_a_database_cut_off_before_its_first_commit_is_begun_again(tmp_path: Path, size: int) -> None:
-    """Killed right after the file was made: the next start finds an empty file, or one with a torn WAL beside it."""
+    """The next start after such a kill accepts an empty file, or one with a torn WAL."""
     path = tmp_path / "taproof.db"
     path.touch(mode=0o600)
     if size:

@@ -1,6 +1,6 @@
-"""The life of sessions, drawn by Hypothesis, on each real store by two nodes; the pure table is the oracle.
+"""The life of sessions, drawn by Hypothesis, on each real store with two nodes; the pure table is the oracle.
 
-`python -m pytest tests/storage/test_session_life.py --hypothesis-profile=soak` looks for longer.
+`python -m pytest tests/storage/test_session_life.py --hypothesis-profile=soak` searches for longer.
 """
 
 import asyncio
@@ -121,7 +121,7 @@ class SessionLife(RuleBasedStateMachine):
         return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url, same_device=same_device)
 
     def refusal(self, owner: ModelProject, *, public: bool) -> type[TaproofError] | None:
-        """Return why a call for this project is refused, whatever it asks."""
+        """Return the reason for refusing a call of this project, for any operation."""
         if not owner.exists:
             return ProjectNotFound
         return PublicAccessDisabled if public and not owner.public_access else None
@@ -225,7 +225,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, public=FLAGS)
     def withdraw_session(self, node: int, session: ModelSession, public: bool) -> None:  # noqa: FBT001 — drawn by Hypothesis.
-        """The application cancels: in public only a session that is bound to its client."""
+        """Let the application cancel; the public endpoint only accepts a session that is bound to its client."""
         withdraw = self.nodes[node].withdraw_session(
             session.owner.project.id, session.token, public=public, code_verifier=VERIFIER
         )
@@ -242,12 +242,12 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, user=USERS)
     def report_session(self, node: int, session: ModelSession, user: str) -> None:
-        """The user says "This wasn't me" of a prompt, or of whatever became of it."""
+        """Let the user report a session on its prompt or on its outcome."""
         self.check_report(session, user, self.nodes[node].report_session(session.token, user))
 
     @rule(node=NODES, session=sessions, user=USERS)
     def report_sign_in(self, node: int, session: ModelSession, user: str) -> None:
-        """They say so of a sign-in that was confirmed, and can of no other."""
+        """Let the user report a confirmed sign-in, and check that no other can be reported."""
         report = self.nodes[node].report_sign_in(session.key, user)
         if session.status in {"confirmed", "used"}:
             self.check_report(session, user, report)
@@ -392,7 +392,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, offset=st.integers(-1, 1), step=st.sampled_from(DECISIONS))
     def step_at_the_edge(self, node: int, session: ModelSession, offset: int, step: str) -> None:
-        """Decide or sweep within a millisecond of the expiry: by chance alone this would hardly ever be drawn."""
+        """Decide or sweep within a millisecond of the expiry, which Hypothesis would hardly ever draw."""
         if session.opener is None:
             self.open_in_store(node, session, "1001")
         self.go_to_the_edge(session, offset)

@@ -110,7 +110,7 @@ async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
 async def test_a_decision_its_counts_and_its_event_are_one_transaction(
     broken: str, sqlite: SqliteStorage, sqlite_seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A crash after the UPDATE and before any of what belongs to it rolls the decision back; a retry works."""
+    """A crash after the UPDATE and before the rest of the transaction rolls the decision back; a retry works."""
     project = await sqlite_seed.project(webhook_url="https://example.com/")
     session = await sqlite_seed.opened(project)
     identity = sqlite_seed.identity("1001")

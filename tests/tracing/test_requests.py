@@ -99,7 +99,7 @@ async def ask(
 async def test_only_a_trusted_proxy_continues_a_trace(
     *, continues: bool, client: Any, is_continued: bool, application: Application
 ) -> None:
-    """Anybody else's `traceparent` becomes a link: it decides neither the trace id nor whether a span is recorded."""
+    """A `traceparent` of anyone else becomes a link: it decides neither the trace id nor whether a span is recorded."""
     cases: list[tuple[str, Sampler, bool]] = [
         (VALID, DEFAULT_ON, True),
         (VALID, DEFAULT_OFF, is_continued),
@@ -128,7 +128,7 @@ async def test_a_hostile_traceparent_is_ignored(
     exporter: InMemorySpanExporter,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A malformed value, or more than one, is as none at all, and logs nothing."""
+    """A malformed or repeated value is ignored, and nothing is logged."""
     for values in [*((each,) for each in HOSTILE), (VALID, VALID)]:
         await ask(application, tracer, *values, continues=continues, client=PROXY)
     spans = exporter.get_finished_spans()

@@ -51,7 +51,7 @@ def scene() -> Scene:
 
 @pytest.fixture
 def clock() -> HandClock:
-    """Begin at the real time, since the signature library looks at the machine's own clock."""
+    """Start at the real time, because the signature library uses the machine's own clock."""
     return HandClock(system_clock())
 
 

@@ -1,4 +1,4 @@
-"""A DNS server on this machine, over UDP, so that names resolve as a test says and nobody else is asked."""
+"""A DNS server on this machine, over UDP, so that tests decide how names resolve and no other server is asked."""
 
 import asyncio
 import ipaddress
@@ -15,7 +15,7 @@ A, CNAME, AAAA = 1, 5, 28
 
 @dataclass
 class NameServer(asyncio.DatagramProtocol):
-    """Answers by name; each question of a kind takes the next of a name's answers, and the last one stays."""
+    """Answers by name; each query of a type takes the next of a name's answers, and the last one repeats."""
 
     answers: dict[str, list[list[str]]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A receiver of webhooks that answers raw bytes, with TLS or without, its certificates, and a client to post to it."""
+"""A webhook receiver that answers raw bytes, with or without TLS, its certificates, and a client to post to it."""
 
 import asyncio
 import socket
@@ -28,7 +28,7 @@ Reply = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class RawReceiver:
-    """Answers every request with `reply`, on connections that stay open; all that arrives is kept."""
+    """Answers every request with `reply` on connections that stay open, and keeps the requests."""
 
     reply: bytes | Reply
     port: int = 0
@@ -86,7 +86,7 @@ def resolved(host: str, address: str, port: int) -> ResolveResult:
 
 
 class Names(AbstractResolver):
-    """Every name is this machine, or has these IPv4 addresses."""
+    """Resolves every name to this machine, or to these IPv4 addresses."""
 
     def __init__(self, *addresses: str, delay: float = 0) -> None:
         self.addresses = addresses or ("127.0.0.1",)
@@ -104,7 +104,7 @@ class Names(AbstractResolver):
         return [resolved(host, address, port) for address in self.addresses]
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def signed(url: str, body: bytes = b'{"id": "evt_1"}') -> SignedRequest:
@@ -121,7 +121,7 @@ async def opened(receiver: RawReceiver | None = None, **options: Any) -> AsyncIt
 
 
 class Authority:
-    """A certificate authority of one test's own. Like many private ones, it leaves out what Python 3.13 asks for."""
+    """A certificate authority for one test. Like many private ones, it lacks extensions that Python 3.13 requires."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -132,7 +132,7 @@ class Authority:
         self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
 
     def server(self, name: str, *, days: int = 30, self_signed: bool = False) -> ssl.SSLContext:
-        """Return what a server for `name` serves with: a certificate that ends `days` from now."""
+        """Return the TLS context of a server for `name`, with a certificate that expires in `days`."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = self._sign(

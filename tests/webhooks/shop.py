@@ -28,7 +28,7 @@ Post = Callable[[SignedRequest], Awaitable[WebhookResponse]]
 
 @dataclass
 class Receiver:
-    """An application's webhook endpoint. Each path answers in its own way; all that arrives is kept."""
+    """An application's webhook endpoint. Each path answers in its own way; all requests are kept."""
 
     base: str = ""
     retry_after: str = ""
@@ -54,7 +54,7 @@ class Receiver:
 
 
 class Watch:
-    """Keeps what the operator would be shown."""
+    """Keeps the figures that the operator would see."""
 
     def __init__(self) -> None:
         self.outcomes: list[AttemptOutcome] = []
@@ -113,7 +113,7 @@ class Shop:
         return WebhookSender(self.webhooks, post, self.recorded, self.watch, **self.sender_options)
 
     async def send_due(self, post: Post) -> int:
-        """Claim once, by a worker of its own, and send what that brought to the end; return how many there were."""
+        """Claim events as a separate worker and send all of them; return their number."""
         sender = self.sender(post)
         claimed, _ = await sender.claim_due()
         await sender.finish_posts()
@@ -141,12 +141,12 @@ class Shop:
         return [error for (error,) in self.query("SELECT error FROM webhook_attempts ORDER BY number, started_at")]
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Look into the store by hand."""
+        """Run a statement on the store directly."""
         return self.storage.database.reader.execute(statement).fetchall()
 
 
 class Seconds:
-    """A clock that is set by hand."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -156,7 +156,7 @@ class Seconds:
 
 
 class Scene:
-    """Scheduler, and events for them."""
+    """A scheduler, and events for it."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.clock = Seconds()
@@ -183,14 +183,14 @@ class Scene:
         return sum(self.scheduler.add(self.delivery(project, developer=developer)) for _ in range(count))
 
     def take(self) -> list[Turn]:
-        """Take every turn that there is now."""
+        """Take every turn that is available now."""
         turns = []
         while (turn := self.scheduler.take()) is not None:
             turns.append(turn)
         return turns
 
     def post(self, *, delivered: bool, project: str = "one") -> Turn:
-        """Let one event of an idle endpoint have its turn, and let it end."""
+        """Let one event of an idle endpoint have its turn, and finish it."""
         assert self.add(project) == 1
         (turn,) = self.take()
         assert turn.post

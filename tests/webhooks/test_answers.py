@@ -43,7 +43,7 @@ async def test_an_answer_is_read_through_a_cap(reply: bytes, status: int, body: 
 
 
 async def test_an_answer_without_end_is_left() -> None:
-    """The connection is closed as soon as the cap is reached."""
+    """The connection is closed as soon as the limit is reached."""
 
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -58,7 +58,7 @@ async def test_an_answer_without_end_is_left() -> None:
 
 
 async def test_every_form_of_an_answer_is_accepted(subtests: pytest.Subtests) -> None:
-    """A receiver's server and the gateways before it choose the form; what curl accepts is accepted, time and again."""
+    """The receiver's server and its gateways choose the form; whatever curl accepts is accepted, repeatedly."""
 
     async def close(writer: asyncio.StreamWriter) -> None:
         writer.write(reply)
@@ -74,7 +74,7 @@ async def test_every_form_of_an_answer_is_accepted(subtests: pytest.Subtests) ->
 
 
 async def test_what_is_not_http_is_an_invalid_answer(subtests: pytest.Subtests) -> None:
-    """Garbage, and floods of any part of an answer, end the attempt at once and are nobody's bug."""
+    """Garbage, and excessive parts of an answer, end the attempt immediately and are not logged as bugs."""
     async with opened(timeout=60) as client:
         for name, reply in INVALID.items():
             async with receiving(reply) as receiver:
@@ -97,7 +97,7 @@ async def test_what_is_not_http_is_an_invalid_answer(subtests: pytest.Subtests) 
 )
 @pytest.mark.parametrize("reset", [False, True])
 async def test_an_answer_that_is_cut_off_is_no_answer(reply: bytes, reset: bool) -> None:  # noqa: FBT001 — a column.
-    """Also when its status was fine: the receiver may have failed in the middle."""
+    """A truncated answer does not count even with a good status, because the receiver may have failed in between."""
 
     async def cut(writer: asyncio.StreamWriter) -> None:
         writer.write(reply)
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_cut_off_is_no_answer(reply: bytes, reset: bool)
     ],
 )
 async def test_time_runs_for_connecting_sending_and_reading_together(first: bytes, drip: bytes) -> None:
-    """A receiver that says a little now and then does not hold the sender longer than one that is silent."""
+    """A receiver that sends a little now and then does not hold the sender longer than a silent one."""
 
     async def slow(writer: asyncio.StreamWriter) -> None:
         writer.write(first)

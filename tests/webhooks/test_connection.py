@@ -10,7 +10,7 @@ from tests.webhooks.receiver import NAME, Authority, opened, receiving, signed
 
 
 async def test_an_answer_that_was_not_asked_for_ends_the_connection() -> None:
-    """What comes on a connection that is kept for the next event is never taken for the answer to that event."""
+    """Data on a connection that is kept for the next event is never taken for that event's answer."""
     posted = asyncio.Event()
 
     async def reply(writer: asyncio.StreamWriter) -> None:
@@ -27,7 +27,7 @@ async def test_an_answer_that_was_not_asked_for_ends_the_connection() -> None:
 
 
 async def test_the_budget_is_for_each_request() -> None:
-    """A connection that is used again and again takes any number of answers."""
+    """A connection can be reused for any number of answers."""
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: 16000\r\n\r\n" + b"x" * 16_000
     async with receiving(reply) as receiver, opened(receiver) as client:
         for _ in range(20):
@@ -50,7 +50,7 @@ def open_files() -> int:
 def test_receivers_that_do_not_say_good_bye_hold_no_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over TLS, on the loop that the service runs on: right after the posts all of their sockets are gone."""
+    """Over TLS on the service's event loop, all sockets are gone right after the posts."""
     authority = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
 

@@ -1,4 +1,4 @@
-"""A hundred receivers that hang, and one that works: the one that works is not kept waiting."""
+"""A hundred hanging receivers do not delay a working one."""
 
 import asyncio
 import json
@@ -26,11 +26,11 @@ DUE_EACH = 20
 HEALTHY_EVENTS = 100
 APART = 0.012
 NEVER = 3_600.0
-"""Seconds: a post that hangs does not end by itself, so that whoever waits for one is found out on any machine."""
+"""Seconds: a hanging post does not end by itself, so that anything that waits for one is noticed on any machine."""
 
 
 class RealClock(HandClock):
-    """Nobody sets it."""
+    """A clock that follows the machine's."""
 
     def __call__(self) -> int:
         return system_clock()
@@ -42,7 +42,7 @@ def clock() -> HandClock:
 
 
 class HangingNames(AbstractResolver):
-    """Finds this machine; the name servers of all others do not answer until `released`."""
+    """Resolves this machine; the name servers of all other names do not answer until `released`."""
 
     def __init__(self, released: asyncio.Event) -> None:
         self._released = released
@@ -57,11 +57,11 @@ class HangingNames(AbstractResolver):
         return [resolved(host, "127.0.0.1", port)]
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there is nothing to close."""
 
 
 class Hanging:
-    """Posts, and knows how many posts to receivers that hang are under way or have ended."""
+    """Sends posts, and counts running and finished posts to hanging receivers."""
 
     def __init__(self, post: Post) -> None:
         self.under_way = 0
@@ -80,7 +80,7 @@ class Hanging:
 
 
 async def record_events(shop: Shop, url: str, due_each: int = DUE_EACH) -> None:
-    """Let events for receivers that hang be due, before anything is known of them."""
+    """Record due events for hanging receivers, before anything is known about them."""
     for number in range(HANGING):
         project, _ = await shop.project(url.format(number))
         await asyncio.gather(*(shop.sign_in(project) for _ in range(due_each)))
@@ -104,7 +104,7 @@ async def until_all_arrived(receiver: Receiver) -> list[float]:
 
 
 async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(shop: Shop, receiver: Receiver) -> None:
-    """All the room that one developer may have is taken; another's new endpoint, and one that had worked, go on."""
+    """All places of one developer are taken; another's new endpoint, and a proven one, continue."""
     shop.sender_options = {"limits": Limits(unproven_posts=40, unproven_waiting=80)}
     proven, _ = await shop.project(receiver.base + "/201")
     async with (
@@ -127,7 +127,7 @@ async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(shop: Shop, 
 
 @pytest.mark.parametrize("what_hangs", ["the answer", "the name"])
 async def test_a_hundred_that_hang_do_not_delay_one_that_works(shop: Shop, receiver: Receiver, what_hangs: str) -> None:
-    """2,000 events of theirs are due first; then every event of the healthy one arrives while all of them hang."""
+    """2,000 of their events are due first; then every event of the healthy one arrives while all of them hang."""
     hangs = receiver.base + "/hang?{}" if what_hangs == "the answer" else "https://hangs-{}.example/"
     await record_events(shop, hangs)
     healthy, _ = await shop.project(receiver.base.replace("127.0.0.1", "localhost") + "/200")

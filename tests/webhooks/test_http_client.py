@@ -1,4 +1,4 @@
-"""The client that posts webhooks, over real HTTP and TLS: what it sends, what it believes, how it names failures."""
+"""The client that posts webhooks, over real HTTP and TLS: its requests, its checks, and its names for failures."""
 
 import asyncio
 import contextlib
@@ -21,14 +21,14 @@ from taproof.webhooks.http_client import open_webhook_client
 
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    """An authority that this process trusts, in the way that an operator adds one."""
+    """Create an authority that this process trusts, added as an operator adds one."""
     authority = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     return authority
 
 
 async def test_what_is_sent() -> None:
-    """One POST to the URL as it is spelled, with exactly the signed bytes and headers, and no cookie."""
+    """A request is one POST to the URL as spelled, with exactly the signed bytes and headers, and no cookie."""
     time = asyncio.get_running_loop().time
     async with receiving(OK) as receiver, opened(receiver) as client:
         began = time()
@@ -51,7 +51,7 @@ async def test_what_is_sent() -> None:
 
 
 async def test_connections_are_used_again() -> None:
-    """Posts to one URL, one after the other, share a connection; posts to two URLs never do."""
+    """Consecutive posts to one URL share a connection; posts to two URLs never do."""
     async with receiving(OK) as receiver, opened(receiver) as client:
         for path in ("a", "b", "a", "b", "a"):
             assert (await client.post(signed(f"http://{NAME}:{receiver.port}/{path}"))).status == 200
@@ -60,7 +60,7 @@ async def test_connections_are_used_again() -> None:
 
 
 async def test_a_connection_that_closes_at_the_next_request_is_replaced() -> None:
-    """A receiver closes an idle connection just then. The event is sent once more, which "at least once" allows."""
+    """If the receiver closes an idle connection just then, the event is sent again, as "at least once" allows."""
 
     async def reply(writer: asyncio.StreamWriter) -> None:
         if len(receiver.heads) % 2 == 1:
@@ -98,7 +98,7 @@ async def test_a_redirect_is_an_answer(status: int) -> None:
 
 
 async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, authority: Authority) -> None:
-    """It would resolve the name itself, and connect to what it likes."""
+    """A proxy would resolve the name itself, and could connect anywhere."""
     async with receiving(OK) as proxy, receiving(OK) as plain, receiving(OK, authority.server(NAME)) as encrypted:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WS_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -115,7 +115,7 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
 
 
 def test_tls_is_verified_for_the_name(run: Run, authority: Authority) -> None:
-    """The connection goes to the checked address, SNI and Host stay the name; no other certificate will do."""
+    """The connection goes to the checked address with the name as SNI and Host. No other certificate is accepted."""
 
     async def posted(tls: Any) -> tuple[str | int | None, RawReceiver]:
         async with receiving(OK, tls) as receiver, opened(receiver, allow_http=False) as client:
@@ -147,7 +147,7 @@ def test_tls_is_verified_for_the_name(run: Run, authority: Authority) -> None:
 
 
 def test_what_no_connection_comes_of(run: Run) -> None:
-    """Refused, not TLS, hung up in the handshake: each by its own name."""
+    """A refused connection, a server without TLS and a disconnect in the handshake have different errors."""
 
     async def scenario() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -168,7 +168,7 @@ def test_what_no_connection_comes_of(run: Run) -> None:
 
 
 def test_names_that_lead_nowhere(run: Run) -> None:
-    """Unknown names, names that are none, silent name servers: the developer is told that it is the name."""
+    """For unknown and invalid names and silent name servers, the developer is told that the name is the problem."""
 
     async def scenario() -> None:
         async with open_name_server() as (server, resolver), opened(resolver=resolver, lookup_timeout=1.5) as client:
@@ -185,7 +185,7 @@ def test_names_that_lead_nowhere(run: Run) -> None:
 
 
 async def test_a_port_that_is_not_allowed_is_not_even_looked_up() -> None:
-    """A name server would learn of it, and it might be slow. Plain HTTP is for the sandbox alone."""
+    """A lookup would tell a name server about it, and might be slow. Plain HTTP is for the sandbox only."""
     names = Names()
     async with opened(resolver=names, allow_http=False) as client:
         for url in (f"https://{NAME}:22/", f"https://{NAME}:80/", f"http://{NAME}/", "https://127.0.0.1:6379/"):
@@ -197,14 +197,14 @@ async def test_a_port_that_is_not_allowed_is_not_even_looked_up() -> None:
 
 
 async def test_the_sandbox_posts_to_any_port_of_this_machine() -> None:
-    """A developer's own server listens somewhere, on plain HTTP, and `localhost` is its name."""
+    """A developer's own server may listen on any port of `localhost` with plain HTTP."""
     async with receiving(OK) as receiver, opened(resolver=None) as client:
         for host in ("localhost", "hooks.localhost", "127.0.0.1"):
             assert (await client.post(signed(f"http://{host}:{receiver.port}/"))).status == 200, host
 
 
 async def test_a_bug_ends_one_attempt_and_is_logged_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sender goes on; what the error says may hold anything, so only its type is logged."""
+    """The sender continues; an error's text may contain anything, so only its type is logged."""
 
     async def broken(*_arguments: object) -> None:
         raise LookupError("a secret")

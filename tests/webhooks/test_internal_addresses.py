@@ -1,4 +1,4 @@
-"""No spelling of an internal address, and no trick of a name, makes a connection into the operator's network.
+"""No spelling of an internal address, and no trick with names, leads to a connection into the operator's network.
 
 Every `connect` of a socket is recorded, on both event loops, and a listener on this machine's loopback addresses sees
 whoever comes. Nothing leaves this machine: what is not loopback is recorded and refused before it is connected to.
@@ -27,7 +27,7 @@ from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 
 
 class Names(AbstractResolver):
-    """The most credulous resolver: besides its own names it takes every spelling that any system library takes."""
+    """A very lenient resolver: besides its own names, it accepts every spelling that any system library accepts."""
 
     def __init__(self, **names: list[list[str]]) -> None:
         self.names = names
@@ -49,11 +49,11 @@ class Names(AbstractResolver):
         return plain if ":" in plain else socket.inet_ntoa(socket.inet_aton(plain))
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class Inside:
-    """A listener on both loopback addresses, on one port, that counts who comes; and every address connected to."""
+    """A listener on one port of both loopback addresses that counts connections and records every connected address."""
 
     def __init__(self, connects: list[tuple[Any, ...]]) -> None:
         self.connects = connects
@@ -86,7 +86,7 @@ class Inside:
 
 @pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch) -> Inside:
-    """Record every connection that a socket of Python's makes, and let none leave this machine."""
+    """Record every connection of Python's sockets, and let none leave this machine."""
     connects: list[tuple[Any, ...]] = []
 
     def spied(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,7 +113,7 @@ async def post(client: WebhookClient, url: str) -> WebhookResponse:
 
 
 def test_no_spelling_of_an_internal_address_is_connected_to(inside: Inside, run: Run) -> None:
-    """Neither by the connection, were it stored, nor is it stored: both without asking a name server anything real."""
+    """The address is refused when it is stored and when it is connected to, without a real DNS query."""
 
     async def scenario() -> None:
         rules, names = AddressRules(), Names()
@@ -147,7 +147,7 @@ def test_no_name_that_resolves_inside_is_connected_to(inside: Inside, run: Run) 
 
 
 def test_the_listener_and_the_record_do_notice_a_connection(inside: Inside, run: Run) -> None:
-    """Control: what is allowed is connected to, at exactly the address that the name resolved to, and is seen."""
+    """As a control, an allowed address is connected to exactly as the name resolved, and is recorded."""
 
     async def scenario() -> None:
         names = Names(**{"four.test": [["127.0.0.1"]], "six.test": [["::1"]], "out.test": [["203.0.113.7"]]})
@@ -165,7 +165,7 @@ def test_the_listener_and_the_record_do_notice_a_connection(inside: Inside, run:
 
 
 def test_only_the_public_addresses_of_a_name_are_tried(inside: Inside, run: Run) -> None:
-    """A name with internal answers among public ones leads to the public ones alone, and to few of them."""
+    """A name with internal and public addresses leads only to public ones, and to few of them."""
 
     async def scenario() -> None:
         mixed = ["127.0.0.1", "10.0.0.5", "203.0.113.7", "::1", "::ffff:203.0.113.9", "169.254.169.254"]
@@ -185,7 +185,7 @@ def test_only_the_public_addresses_of_a_name_are_tried(inside: Inside, run: Run)
 
 
 def test_names_of_a_real_name_server_do_not_lead_inside(inside: Inside, run: Run) -> None:
-    """A, AAAA and CNAME records over DNS, asked with the resolver that the service uses; and what is no name at all."""
+    """A, AAAA and CNAME records are resolved over DNS with the service's resolver; also texts that are not names."""
 
     async def scenario() -> None:
         async with open_name_server() as (server, resolver), inside.listening():
@@ -215,7 +215,7 @@ def test_names_of_a_real_name_server_do_not_lead_inside(inside: Inside, run: Run
 
 
 def test_a_name_that_turns_inwards_is_not_followed(inside: Inside, run: Run) -> None:
-    """Public first and private next: whichever answer is used is the one that is checked, over DNS and without."""
+    """If a name resolves to a public and then a private address, the used address is checked, with and without DNS."""
 
     async def scenario() -> None:
         async with open_name_server() as (server, resolver), inside.listening():
@@ -252,7 +252,7 @@ class ChangingRules(AddressRules):
 
 
 def test_the_connection_is_checked_again(inside: Inside, run: Run) -> None:
-    """The last check stands alone: no socket is made for an address that passed the check of the name."""
+    """The last check alone prevents a socket for an address that passed the check of the name."""
 
     async def scenario() -> None:
         addresses = [each for each in RESOLVED if not each.startswith("203.0.113.")]

@@ -9,14 +9,14 @@ from taproof.webhooks.scheduler import FAILURES_TO_OPEN, FIRST_LIMIT, HIGHEST_LI
 
 
 def test_each_success_adds_one_up_to_the_limit(scene: Scene) -> None:
-    """Slow start: who takes events gets more of them at once, but nobody more than 32."""
+    """In a slow start, each success allows one more concurrent event, up to 32."""
     for expected in range(3, 50):
         scene.post(delivered=True)
         assert scene.at_once() == min(expected, HIGHEST_LIMIT)
 
 
 def test_each_failure_halves_down_to_one(scene: Scene) -> None:
-    """A receiver that is overloaded is relieved at once, and never given up altogether."""
+    """An overloaded receiver immediately gets fewer events, but always at least one."""
     for _ in range(30):
         scene.post(delivered=True)
     for expected in (16, 8, 4, 2, 1, 1):
@@ -25,7 +25,7 @@ def test_each_failure_halves_down_to_one(scene: Scene) -> None:
 
 
 def test_an_event_that_was_not_sent_teaches_nothing(scene: Scene) -> None:
-    """An event that this service could not sign, or had no time for, is not the endpoint's failure."""
+    """An event that this service could not sign, or had no time for, does not count as the endpoint's failure."""
     for _ in range(2 * FAILURES_TO_OPEN):
         scene.add()
         (turn,) = scene.take()
@@ -34,7 +34,7 @@ def test_an_event_that_was_not_sent_teaches_nothing(scene: Scene) -> None:
 
 
 def test_another_url_of_a_project_is_another_endpoint(scene: Scene) -> None:
-    """A developer who mends the URL does not wait for what was known of the wrong one."""
+    """After a change of the URL, failures of the old one do not delay events."""
     opened(scene)
     assert scene.scheduler.add(scene.delivery(url="https://example.org/"))
     assert [turn.post for turn in scene.take()] == [True]
@@ -49,7 +49,7 @@ def opened(scene: Scene) -> None:
 
 
 def test_ten_failures_in_a_row_open_the_circuit(scene: Scene) -> None:
-    """All that waits, or comes, is skipped at once; nine failures, or a success between, are not enough."""
+    """All waiting and new events are skipped immediately; nine failures, or a success in between, are not enough."""
     for _ in range(3):
         for _ in range(FAILURES_TO_OPEN - 1):
             scene.post(delivered=False)
@@ -61,7 +61,7 @@ def test_ten_failures_in_a_row_open_the_circuit(scene: Scene) -> None:
 
 
 def test_what_waits_when_the_circuit_opens_is_skipped(scene: Scene) -> None:
-    """Nobody holds on to events of an endpoint that is not sent to."""
+    """Events of an endpoint with an open circuit do not stay in memory."""
     for _ in range(FAILURES_TO_OPEN - 1):
         scene.post(delivered=False)
     scene.add(count=2)
@@ -71,7 +71,7 @@ def test_what_waits_when_the_circuit_opens_is_skipped(scene: Scene) -> None:
 
 
 def test_one_probe_at_a_time_and_twice_the_time_after_each_that_fails(scene: Scene) -> None:
-    """30 s, 60 s, 120 s, 240 s, then 300 s each; while a probe is under way the others are skipped."""
+    """The delays are 30, 60, 120, 240 and then 300 s; during a probe, other events are skipped."""
     opened(scene)
     for seconds in (30, 60, 120, 240, 300, 300):
         scene.clock.now += seconds - 0.1
@@ -88,7 +88,10 @@ def test_one_probe_at_a_time_and_twice_the_time_after_each_that_fails(scene: Sce
 
 @pytest.mark.parametrize("by_probe", [True, False])
 def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
-    """Also one of a post that had begun before the circuit opened; the next ten failures open it for 30 s again."""
+    """A success of a post that started before the circuit opened counts too.
+
+    The next ten failures open it for 30 s again.
+    """
     for _ in range(20):
         scene.post(delivered=True)
     scene.add(count=2 * FAILURES_TO_OPEN)
@@ -108,7 +111,7 @@ def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
 
 
 def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
-    """One of them has got through, a developer's test has, or the URL was set anew: the next event is sent at once."""
+    """After a success of another process, a developer's test, or a new URL, the next event is sent immediately."""
     opened(scene)
     scene.scheduler.add(scene.delivery(fails=False))
     (turn,) = scene.take()
@@ -121,7 +124,7 @@ def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
 
 
 def test_an_event_that_is_sent_again_is_a_probe(scene: Scene) -> None:
-    """Its developer has just asked for it: it is posted, one at a time, and what it finds counts as of any probe."""
+    """A resend by the developer is posted, one at a time, and its result counts as that of any probe."""
     opened(scene)
     scene.scheduler.add(scene.delivery(attempt=10))
     (probe,) = scene.take()
@@ -138,7 +141,7 @@ def test_an_event_that_is_sent_again_is_a_probe(scene: Scene) -> None:
 
 
 def test_a_probe_that_is_given_back_is_followed_by_another(scene: Scene) -> None:
-    """Nothing was learnt of the endpoint, so the next event may find out."""
+    """The probe had no result, so the next event becomes the probe."""
     opened(scene)
     scene.clock.now += OPEN_SECONDS
     for _ in range(3):
@@ -149,7 +152,7 @@ def test_a_probe_that_is_given_back_is_followed_by_another(scene: Scene) -> None
 
 
 def test_posts_that_hang_beside_others_that_are_taken_open_no_circuit(scene: Scene) -> None:
-    """A receiver that hangs now and then is not cut off when its places have filled up with posts that hang."""
+    """A receiver that sometimes hangs is not cut off when hanging posts fill its places."""
     for _ in range(30):
         scene.post(delivered=True)
     scene.add(count=32)
@@ -163,7 +166,7 @@ def test_posts_that_hang_beside_others_that_are_taken_open_no_circuit(scene: Sce
 
 
 def test_failures_of_posts_begun_before_the_circuit_opened_do_not_prolong_it(scene: Scene) -> None:
-    """32 posts that hang together run out of time together: that is one finding, not several."""
+    """32 posts that time out together count as one failure, not several."""
     for _ in range(30):
         scene.post(delivered=True)
     scene.add(count=32)
@@ -180,7 +183,7 @@ def test_failures_of_posts_begun_before_the_circuit_opened_do_not_prolong_it(sce
 
 
 def test_a_backlog_of_an_unproven_endpoint_waits_in_the_store(scene: Scene) -> None:
-    """As many wait as may be under way; then no more of the project are claimed until one has ended."""
+    """As many events wait as may be running; then no more of the project are claimed until one has ended."""
     assert scene.add(count=100) == 2 * FIRST_LIMIT
     assert scene.scheduler.full_projects() == {"one"}
     turns = scene.take()
@@ -189,14 +192,14 @@ def test_a_backlog_of_an_unproven_endpoint_waits_in_the_store(scene: Scene) -> N
 
 
 def test_a_proven_endpoint_takes_a_whole_batch(scene: Scene) -> None:
-    """A receiver that keeps up with its backlog costs one claim per batch, not one for every few events."""
+    """A receiver that keeps up with its backlog costs one claim per batch, not one per few events."""
     scene.post(delivered=True)
     assert scene.add(count=100) == 100
     assert scene.scheduler.full_projects() == {"one"}
 
 
 def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
-    """A proven endpoint gets its places at once, however many others hang; a new one waits for one of theirs."""
+    """A proven endpoint gets its places immediately, however many others hang; a new one waits for one of theirs."""
     for _ in range(30):
         scene.post(delivered=True, project="proven")
     for number in range(LIMITS.unproven_posts):
@@ -213,7 +216,7 @@ def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
 
 
 def test_proven_endpoints_do_not_starve_new_ones() -> None:
-    """When all places are taken, those that come free go to both kinds in turn."""
+    """When all places are taken, freed ones go alternately to both kinds."""
     scene = Scene(Limits(posts=40))
     proven = [f"proven {number}" for number in range(40)]
     for project in proven:
@@ -254,7 +257,7 @@ def test_proven_endpoints_that_begin_to_hang_leave_places(scene: Scene, count: i
 
 
 def crowd(scene: Scene, *developers: str, is_sending: bool = True) -> Counter[str]:
-    """Let 3,000 new endpoints of these developers have events by turns, and hang; return the posts of each."""
+    """Let 3,000 new endpoints of these developers have events in turn, and hang; return the number of posts of each."""
     posts: Counter[str] = Counter()
     for _ in range(4):
         for number in range(3_000):
@@ -267,7 +270,7 @@ def crowd(scene: Scene, *developers: str, is_sending: bool = True) -> Counter[st
 
 @pytest.mark.parametrize("developers", [1, 2, 20])
 def test_a_developer_whose_endpoints_hang_keeps_no_other_waiting(scene: Scene, developers: int) -> None:
-    """Thousands of projects get so many places and so much room that others' new endpoints are served at once."""
+    """One developer's thousands of projects have limited places. Others' new endpoints are served immediately."""
     crowds = [f"crowd {number}" for number in range(developers)]
     posts = crowd(scene, *crowds)
     part = 3 / (3 * developers + 1)
@@ -281,7 +284,7 @@ def test_a_developer_whose_endpoints_hang_keeps_no_other_waiting(scene: Scene, d
 
 
 def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(scene: Scene) -> None:
-    """Events that would be refused are not claimed again and again; afterwards many of them find room together."""
+    """Events that would be refused are not claimed repeatedly; later, many of them are accepted together."""
     crowd(scene, "crowd", is_sending=False)
     assert scene.scheduler.waiting == 1_500
     for _ in range(300):
@@ -294,7 +297,7 @@ def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(scene
 
 
 def test_a_crowded_developers_proven_endpoints_are_spared(scene: Scene) -> None:
-    """One that works does not suffer from all others of its developer; a new URL has not been seen to work."""
+    """A proven endpoint is not affected by its developer's others; a new URL is not proven yet."""
     for project in ("works", "moves"):
         assert scene.scheduler.add(scene.delivery(project, developer="crowd"))
         (turn,) = scene.take()
@@ -309,7 +312,7 @@ def test_a_crowded_developers_proven_endpoints_are_spared(scene: Scene) -> None:
 
 
 def test_so_many_that_hang_that_no_more_may_wait() -> None:
-    """Memory is bounded, and what cannot be kept is given back, so that a proven endpoint's events are found."""
+    """Memory is bounded, and excess events are returned, so that events of proven endpoints are found."""
     scene = Scene(Limits(unproven_waiting=10))
     scene.post(delivered=True, project="proven")
     for number in range(20):
@@ -320,7 +323,7 @@ def test_so_many_that_hang_that_no_more_may_wait() -> None:
 
 
 def test_what_is_idle_is_forgotten_in_time() -> None:
-    """A million endpoints in a year take no memory; the one in use is not forgotten."""
+    """A million endpoints in a year take no memory; one in use is not forgotten."""
     scene = Scene(Limits(idle_kept=5))
     scene.add("busy", count=4)
     assert len(scene.take()) == 2

@@ -13,7 +13,7 @@ SMALL = Limits(posts=30, unproven_posts=20, endpoint_posts=8, failures_to_open=3
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Small limits, so that all of them are met; 6 endpoints, of which the last is one that always works."""
+    """Small limits, so that all of them are reached; 6 endpoints, of which the last always works."""
 
     turns = Bundle("turns")
 
@@ -26,7 +26,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.posting: dict[str, Turn] = {}
 
     def teardown(self) -> None:
-        """Let every post end: every event that waits then has its turn, and no place is left over."""
+        """Finish every post: every waiting event then has its turn, and all places are free."""
         while (turn := self.scene.scheduler.take()) is not None or self.posting:
             if turn is None:
                 turn = self.posting.pop(next(iter(self.posting)))
@@ -39,12 +39,12 @@ class AnyOrder(RuleBasedStateMachine):
             assert not load.of_developer
 
     def unproven_under_way(self, developer: str | None = None) -> int:
-        """Return how many posts to unproven endpoints are under way, of one developer if given."""
+        """Return the number of running posts to unproven endpoints, of one developer if given."""
         unproven = {project: count for project, count in self.under_way.items() if not self.last.get(project, False)}
         return sum(count for project, count in unproven.items() if developer in {None, DEVELOPERS[project]})
 
     def may_have_a_place(self, project: str, posts: int) -> bool:
-        """Say by the rules whether an endpoint with so many posts may have one more."""
+        """Return whether, by the rules, an endpoint with this many posts may have one more."""
         free = SMALL.posts - self.under_way.total()
         if self.last.get(project, False):
             return free > 0 and posts < max(1, free // 5)
@@ -53,7 +53,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(project=st.sampled_from("abcde"), count=st.integers(1, 8))
     def claim(self, project: str, count: int) -> None:
-        """A batch arrives; what is not taken is given back to the store."""
+        """Let a batch arrive, and return the refused events to the store."""
         for _ in range(count):
             delivery = self.scene.delivery(project, developer=DEVELOPERS[project])
             if self.scene.scheduler.add(delivery):
@@ -61,7 +61,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(target=turns)
     def take(self) -> Turn | None:
-        """Take one turn; what is posted keeps to every limit."""
+        """Take one turn, and check that the posts respect every limit."""
         turn = self.scene.scheduler.take()
         if turn is None:
             return None
@@ -77,7 +77,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(turn=consumes(turns), delivered=st.sampled_from([True, False, False, None]))
     def finish(self, turn: Turn | None, *, delivered: bool | None) -> None:
-        """A post ends, well, badly or unsent; a turn that was skipped holds nothing."""
+        """Let a post succeed, fail or not be sent; a skipped turn holds nothing."""
         if turn is None:
             return
         self.scene.scheduler.finish(turn, delivered=delivered if turn.post else None)
@@ -90,12 +90,12 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 29.0, 30.0, 60.0, 300.0]))
     def wait(self, seconds: float) -> None:
-        """Time passes; a circuit may be due for a probe."""
+        """Let time pass; a circuit may be due for a probe."""
         self.scene.clock.now += seconds
 
     @rule(modulus=st.integers(2, 4))
     def lapse(self, modulus: int) -> None:
-        """Some have waited for too long."""
+        """Let some events wait for too long."""
         late = self.scene.scheduler.take_late(lambda each: int(each.event.id[4:]) % modulus == 0)
         for each in late:
             self.waiting.remove(each.event.id)
@@ -103,7 +103,7 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: self.under_way.total() < SMALL.posts)
     @rule()
     def a_healthy_endpoint_is_served(self) -> None:
-        """Below the total, nobody's hanging keeps an endpoint that works from its place."""
+        """Below the total, no hanging endpoint keeps a working one from its place."""
         if not self.last.get("healthy"):
             return
         delivery = self.scene.delivery("healthy", developer=DEVELOPERS["healthy"])
@@ -121,7 +121,7 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: "healthy" not in self.last and self.may_have_a_place("healthy", 0))
     @rule()
     def an_endpoint_proves_healthy(self) -> None:
-        """It takes its first event."""
+        """Let the endpoint accept its first event."""
         delivery = self.scene.delivery("healthy", developer=DEVELOPERS["healthy"])
         if not self.scene.scheduler.add(delivery):
             return
@@ -136,14 +136,14 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        """Every accepted event waits, is being posted, or was returned: the counts are those of the model."""
+        """Every accepted event is waiting, being posted, or returned: the counts match the model."""
         assert self.scene.scheduler.waiting == len(self.waiting)
         unproven = self.unproven_under_way()
         assert self.scene.scheduler._posts.of_kind == [unproven, self.under_way.total() - unproven]
 
     @invariant()
     def an_event_that_may_be_posted_gets_its_turn(self) -> None:
-        """If an event may be posted, its endpoint is in a line, and an endpoint gets the next turn."""
+        """If an event may be posted, its endpoint is in a queue, and an endpoint gets the next turn."""
         for endpoint in self.scene.scheduler._busy.values():
             assert endpoint.posts == self.under_way[endpoint.key[0]]
             if not endpoint.waiting or endpoint.posts >= endpoint.limit:

@@ -1,4 +1,4 @@
-"""Webhooks over real HTTP: what arrives, what counts as success, and who sends when several could."""
+"""Webhooks over real HTTP: what arrives, what counts as success, and which process sends."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ from taproof.webhooks.sender import EVERY, WebhookWatch
 
 
 async def test_what_arrives_verifies_both_ways(shop: Shop, receiver: Receiver, post: Post) -> None:
-    """The raw body under both signatures; JSON, our User-Agent, and no header more that could tell of a user."""
+    """The raw body verifies with both signatures; it is JSON with our User-Agent, and no header reveals the user."""
     project, secret = await shop.project(f"{receiver.base}/200")
     token = await shop.sign_in(project)
     assert await shop.send_due(post) == 1
@@ -77,7 +77,7 @@ async def test_any_2xx_counts_and_nothing_else(
 async def test_retry_after_delays_only_its_own_event(
     shop: Shop, receiver: Receiver, post: Post, retry_after: str, least: int, most: int
 ) -> None:
-    """The later of schedule and receiver, and never more than the schedule's longest delay with its jitter."""
+    """The later of schedule and Retry-After applies, at most the schedule's longest delay with its jitter."""
     receiver.retry_after = retry_after
     busy, _ = await shop.project(f"{receiver.base}/busy")
     ready, _ = await shop.project(f"{receiver.base}/200")
@@ -94,7 +94,7 @@ async def test_retry_after_delays_only_its_own_event(
     [("http://127.0.0.1:1/", "connection_refused"), ("https://no-such-host.invalid/", "dns_failed")],
 )
 async def test_a_receiver_that_cannot_be_reached_is_tried_again(shop: Shop, post: Post, url: str, error: str) -> None:
-    """A refused connection, an unknown name: the reason is kept, and the schedule goes on."""
+    """For a refused connection and an unknown name, the reason is stored and the schedule continues."""
     project, _ = await shop.project(url)
     await shop.sign_in(project)
     assert await shop.send_due(post) == 1
@@ -122,7 +122,7 @@ async def test_only_deliveries_at_the_first_attempt_are_timed(shop: Shop, receiv
 
 
 async def test_a_receiver_that_hangs_is_left_and_holds_up_nobody(shop: Shop, receiver: Receiver) -> None:
-    """Its time runs out; the events of the same batch for others are delivered meanwhile."""
+    """A hanging receiver times out; the other events of the batch are delivered in the meantime."""
     for answer in ("hang", "200", "200"):
         project, _ = await shop.project(f"{receiver.base}/{answer}")
         await shop.sign_in(project)
@@ -144,7 +144,7 @@ async def test_a_receiver_that_hangs_is_left_and_holds_up_nobody(shop: Shop, rec
 async def test_an_event_that_does_not_open_is_not_sent_and_holds_up_nobody(
     shop: Shop, receiver: Receiver, post: Post
 ) -> None:
-    """One altered row in the store must not stop all deliveries, and its endpoint is not to blame."""
+    """An altered row in the store does not stop other deliveries, and does not count against its endpoint."""
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(12):
         await shop.sign_in(project)
@@ -160,7 +160,7 @@ async def test_an_event_that_does_not_open_is_not_sent_and_holds_up_nobody(
 async def test_an_attempt_under_way_when_its_project_is_deleted_is_lost(
     shop: Shop, receiver: Receiver, post: Post
 ) -> None:
-    """What was posted cannot be taken back, and there is nothing left to write its outcome to."""
+    """A posted event cannot be undone, and no row remains for its outcome."""
     project, _ = await shop.project(f"{receiver.base}/hang")
     await shop.sign_in(project)
     async with shop.sending(post):
@@ -177,7 +177,7 @@ async def test_an_attempt_under_way_when_its_project_is_deleted_is_lost(
 async def test_killed_between_answer_and_outcome_an_event_is_sent_again(
     shop: Shop, clock: HandClock, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At least once: the lease lapses by itself, and the receiver knows the repetition by its id and its bytes."""
+    """At least once: the lease expires by itself, and the receiver recognizes the repetition by its id and bytes."""
     project, secret = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
     killed = asyncio.Event()
@@ -206,7 +206,7 @@ async def test_killed_between_answer_and_outcome_an_event_is_sent_again(
 async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sent_again(
     shop: Shop, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that is away for a moment makes no duplicate: the receiver has answered, only the note of it is late."""
+    """A brief outage of the store causes no duplicate: the receiver has answered, and only the record is late."""
     shop.sender_options = {"record_retries": (0.0, 0.0)}
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
@@ -227,7 +227,7 @@ async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sen
 async def test_an_outcome_that_cannot_be_stored_at_all_is_tried_again_when_the_lease_lapses(
     shop: Shop, clock: HandClock, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At least once: the lease lapses by itself, and the neighbours of the batch are not harmed."""
+    """At least once: the lease expires by itself, and the other events of the batch are not affected."""
     shop.sender_options = {"record_retries": (0.0, 0.0)}
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(3):
@@ -250,7 +250,7 @@ async def test_an_outcome_that_cannot_be_stored_at_all_is_tried_again_when_the_l
 async def test_stopping_finishes_what_is_under_way_and_gives_back_the_rest(
     shop: Shop, receiver: Receiver, post: Post
 ) -> None:
-    """SIGTERM drains: posts that have begun are written down; what only waited is free for others at once."""
+    """After SIGTERM, running posts are recorded, and waiting events are released for other workers immediately."""
     project, _ = await shop.project(f"{receiver.base}/hang")
     for _ in range(4):
         await shop.sign_in(project)
@@ -271,7 +271,7 @@ async def test_stopping_finishes_what_is_under_way_and_gives_back_the_rest(
 async def test_what_waited_too_long_for_its_turn_is_given_back(
     shop: Shop, clock: HandClock, receiver: Receiver, post: Post
 ) -> None:
-    """An attempt must not outlive its lease, or two workers would be sending the same event."""
+    """An attempt must not outlive its lease, or two workers would send the same event."""
     project, _ = await shop.project(f"{receiver.base}/hang")
     for _ in range(3):
         await shop.sign_in(project)
@@ -286,7 +286,7 @@ async def test_what_waited_too_long_for_its_turn_is_given_back(
 
 
 async def test_a_decision_is_sent_at_once(shop: Shop, receiver: Receiver, post: Post) -> None:
-    """The sender is told of an event that this process records, and does not wait for its next look."""
+    """The sender is notified of an event that this process records, and does not wait for its next check."""
     shop.sender_options = {"every": 3_600.0}
     project, _ = await shop.project(f"{receiver.base}/200")
     async with shop.sending(post):
@@ -299,7 +299,7 @@ async def test_a_decision_is_sent_at_once(shop: Shop, receiver: Receiver, post: 
 async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_event(
     shop: Shop, receiver: Receiver, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batch after batch: the pause between looks is only for when there is nothing to do."""
+    """Batches follow each other; the pause between checks is only for an empty queue."""
     shop.sender_options = {"every": 3_600.0}
     project, _ = await shop.project(f"{receiver.base}/200")
     await asyncio.gather(*(shop.sign_in(project) for _ in range(400)))
@@ -321,7 +321,7 @@ async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_ev
 async def test_after_a_claim_that_took_long_the_sender_rests(
     shop: Shop, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Claims that take long are followed by a longer rest, so that they use a small part of the loop's time."""
+    """Slow claims are followed by a longer pause, so that they take a small part of the loop's time."""
     time = asyncio.get_running_loop().time
     claims: list[tuple[float, float]] = []
 
@@ -341,7 +341,10 @@ async def test_after_a_claim_that_took_long_the_sender_rests(
 
 
 async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: Shop) -> None:
-    """The rest is written down as not sent and follows its schedule; another project with that URL is not harmed."""
+    """The remaining events are recorded as not sent and follow their schedule.
+
+    Another project with that URL is not affected.
+    """
     failing, _ = await shop.project("https://example.com/")
     healthy, _ = await shop.project("https://example.com/")
     sent = []
@@ -366,7 +369,7 @@ async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: Sho
 async def test_the_age_of_the_oldest_due_event_is_shown(
     shop: Shop, clock: HandClock, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The operator sees how far behind the sending is, also while nothing can be sent."""
+    """The operator sees the delay of the sending, even while nothing can be sent."""
     project, _ = await shop.project("https://example.com/")
     await shop.sign_in(project)
     clock.now += 42_000
@@ -381,7 +384,7 @@ async def test_the_age_of_the_oldest_due_event_is_shown(
 
 
 async def test_the_log_holds_no_token_and_no_secret(shop: Shop, receiver: Receiver, post: Post) -> None:
-    """An attempt is logged with its event's id; neither the body nor the key nor the URL is."""
+    """An attempt is logged with its event's id, without the body, the key and the URL."""
     project, secret = await shop.project(f"{receiver.base}/500?key=of-the-application")
     token = await shop.sign_in(project)
     with capture_logs() as entries:
@@ -392,7 +395,7 @@ async def test_the_log_holds_no_token_and_no_secret(shop: Shop, receiver: Receiv
 
 
 def test_every_outcome_has_its_counter_from_the_start() -> None:
-    """An alarm on dead letters needs the 0 before the first one; the age is that of the last look."""
+    """An alert on dead letters needs the 0 before the first one; the age is that of the last check."""
     registry = CollectorRegistry()
     watch: WebhookWatch = Metrics(registry, "0.1.0")
     for outcome in get_args(AttemptOutcome):

@@ -91,16 +91,16 @@ class ClientEndpoints:
     async def regenerate_client_secret(
         self, writer: Writer, project_id: ProjectId, client_id: ClientId
     ) -> dict[str, Any]:
-        """Replace the client's secret. The old one stops working immediately. Takes no body."""
+        """Replace the client's secret. The old one and all refresh tokens stop working immediately. Takes no body."""
         secret = await self._clients.regenerate_client_secret(writer, project_id, client_id)
         return {"client_secret": secret}
 
     async def list_grants(
         self, caller: Caller, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
     ) -> dict[str, Any]:
-        """Return the users who are signed in to a client: those who stay signed in, or whose client is told of logouts.
+        """Return the users who are signed in to a client, the latest sign-in first.
 
-        The latest sign-in comes first.
+        They have a refresh token, or the client has a backchannel_logout_uri.
         """
         page = await self._grants.list_grants(caller, project_id, client_id, limit=limit, cursor=cursor)
         return {"grants": [json_fields.grant(each) for each in page.grants], "next_cursor": page.next_cursor}
@@ -108,7 +108,10 @@ class ClientEndpoints:
     async def end_grant(
         self, writer: Writer, project_id: ProjectId, client_id: ClientId, grant_id: GrantId
     ) -> DeletedAnswer:
-        """Sign a user out of a client. Its tokens stop working immediately, and its backchannel_logout_uri is told."""
+        """Sign a user out of a client.
+
+        Its tokens stop working immediately, and its backchannel_logout_uri is notified.
+        """
         await self._grants.end_grant(writer, project_id, client_id, grant_id)
         return DeletedAnswer(deleted=True)
 

@@ -178,7 +178,10 @@ class LoginApi:
         )
 
     async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
-        """Wait while the sign-in is pending. Raise AuthorizationPending if the client leaves, to read nothing."""
+        """Wait while the sign-in is pending.
+
+        If the client disconnects, raise AuthorizationPending, so that nothing is read.
+        """
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._developer_sign_ins.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":

@@ -188,7 +188,7 @@ class SessionApi:
         return json.dumps({"status": status}).encode()
 
     async def read_call(self, scope: Scope, receive: Receive, *, public: bool) -> tuple[str, dict[str, Any]]:
-        """Return the id of the project that the body or, unless the call is public, the secret key names; and the body.
+        """Return the project id from the body or, for a server-side call, from the secret key; also return the body.
 
         The key is checked before and after the body is read: it can be replaced in between, and a replaced key is
         invalid immediately.

@@ -132,7 +132,7 @@ def _back_up(path: Path, file: Path, *, replace: bool) -> "Content":
     from taproof.storage.sqlite.backup import beside, copy_to, discard, open_snapshot
 
     own = [path, *beside(path), *(path.with_name(f"{path.name}{end}") for end in (".key", ".token"))]
-    # By name too: a process that does not find its own file creates it, or takes the backup for it.
+    # Compare names too: a process that does not find its file creates it, or takes the backup for it.
     if any(file.resolve() == each.resolve() or _is_same(file, each) for each in own):
         raise FileUnwritable(f"{file} belongs to the database itself. Choose another name for the backup.")
     if os.path.lexists(file) and not replace:

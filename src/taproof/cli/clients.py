@@ -87,7 +87,7 @@ async def update_client(
     name: Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="The new name.")] = None,
     **settings: Any,
 ) -> Output:
-    """Change a client's settings. Redirect URIs and grants replace the earlier ones.
+    """Change a client's settings. Lists, such as the redirect URIs, replace the earlier ones.
 
     With the method none, its secret is erased. A client without a secret gets one with any other. Sign-ins that use
     a removed grant end.
@@ -116,7 +116,7 @@ async def regenerate_client_secret(
 async def list_grants(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Output:
-    """List the users who are signed in to a client: who stay signed in, or of whose logout the client is told."""
+    """List the sign-ins at a client that can be ended: those with a refresh token, or all with a back-channel URI."""
     answer = await api.run(
         lambda service: oidc_client_calls.list_grants(service, project_id, client_id, page_size=limit).page(cursor)
     )
@@ -136,7 +136,7 @@ async def list_grants(
 async def end_grant(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, grant_id: GrantId, *, yes: Yes = False
 ) -> Output:
-    """Sign a user out of a client. Its tokens stop working immediately, and its back-channel logout URI is told."""
+    """End a user's sign-in at a client. Its tokens stop working, and the back-channel logout URI is notified."""
     confirm(f"End {grant_id}? The application must ask the user to sign in again.", yes=yes)
     answer = await api.call(oidc_client_calls.end_grant, project_id, client_id, grant_id)
     return Output(answer, lambda: typer.echo(f"Ended {grant_id}."))

@@ -93,7 +93,7 @@ class CallRunner:
         return await self.run(lambda service: call(service, *args, **kwargs))
 
     async def run(self, begin: Callable[[Service], Call[Any]], receive: Receive | None = None) -> dict[str, Any]:
-        """Do the same with the call that `begin` returns.
+        """Make the call that `begin` returns, as `call` does.
 
         `receive` is given the body of a successful response in pieces, however long it is. The result is then {}.
         """
@@ -129,7 +129,7 @@ async def open_developer_api(
         with open_remote(address, credential.access_token) as remote:
 
             async def send_to_service(request: Request, receive: Receive | None) -> CallResult:
-                # Not in a thread, which would go on after Ctrl-C.
+                # Not in a thread, because a thread would continue after Ctrl-C.
                 return remote.send(request, receive)
 
             yield CallRunner(remote.service, send_to_service)
@@ -213,7 +213,7 @@ async def _answer_of(app: Any, request: Request, pass_on: Receive | None) -> Htt
 
     async def receive() -> dict[str, Any]:
         if not requests:
-            await asyncio.Event().wait()  # The client stays.
+            await asyncio.Event().wait()  # The client stays connected.
         return requests.pop()
 
     async def send(message: dict[str, Any]) -> None:

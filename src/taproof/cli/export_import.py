@@ -240,7 +240,7 @@ def _opened(file: str) -> Iterator[tuple[BinaryIO, Callable[[], int], int]]:
         else:
             raw = stack.enter_context(Path(file).open("rb"))
             size = os.fstat(raw.fileno()).st_size
-        # Decided by the first bytes, because standard input has no name.
+        # Detect the format by the first bytes, because standard input has no name.
         is_packed = raw.peek(2)[:2] == b"\x1f\x8b"
         lines = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_packed else raw
         yield cast("BinaryIO", lines), raw.tell if size else lambda: 0, size

@@ -38,7 +38,7 @@ _NO_EXPORT: Final = "The service does not answer like a Taproof service: this is
 
 
 class ExportIncomplete(TaproofError, code="export_incomplete"):
-    """The service broke the export off."""
+    """The service broke off the export."""
 
     sentence = (
         "The export is not complete: the user was erased meanwhile, your rights ended, or the connection was lost. Do "
@@ -165,7 +165,7 @@ class _ExportPrinter:
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._held = ""
         self._begun = False
-        self._last_line = ""  # Its end, with the line break.
+        self._last_line = ""  # The end of the output, with the line break.
 
     def print(self, piece: bytes) -> None:
         """Print the next piece. Refuse the first ones, and print nothing, if they do not begin an export."""

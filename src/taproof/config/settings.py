@@ -134,7 +134,7 @@ class Settings(BaseModel):
         _LISTEN,
         "Seconds after which an idle connection is closed, and within which the address and headers of a request must "
         "arrive. A proxy must close its own idle connections earlier.",
-        # Short for strangers, and longer than the times of common proxies (60 to 120 seconds).
+        # Short for strangers, but longer than the timeouts of common proxies (60 to 120 seconds).
         default=lambda known: 150 if known["trusted_proxy"] else 10,
         shown="10; with a trusted proxy, 150",
     )

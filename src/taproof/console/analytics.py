@@ -124,7 +124,7 @@ def _figures(analytics: Analytics) -> list[tuple[str, str, str]]:
 
 
 def change(now: int, before: int) -> str:
-    """Return the change of a count from the period before, in percent; without one to compare with, say so."""
+    """Return the change of a count since the previous period, in percent, or a text if there is none to compare."""
     if now == before:
         return "no change"
     if not before:

@@ -10,7 +10,7 @@ from taproof.core.oidc.clients import CLIENT_DEFAULTS, GRANT_TYPES, ClientChange
 LABELS: Final = {
     "name ": "The name ",
     "redirect_uris": "Redirect URIs",
-    "post_logout_redirect_uris": "Addresses after signing out",
+    "post_logout_redirect_uris": "Post-logout redirect URIs",
     "backchannel_logout_uri ": "The back-channel logout URI ",
     "id_token_lifetime ": "The lifetime of ID tokens ",
     "grant_types ": "How users sign in ",

@@ -34,6 +34,7 @@ _ADDRESSES: Final = {
     "Token endpoint": "token_endpoint",
     "Userinfo endpoint": "userinfo_endpoint",
     "Keys (JWKS)": "jwks_uri",
+    "End session endpoint": "end_session_endpoint",
 }
 """The names in the metadata of the addresses that applications ask for beside the issuer, by their usual labels."""
 _LIMITS: Final = {"uris": REDIRECT_URIS_LIMIT, "min_lifetime": MIN_LIFETIME, "max_lifetime": MAX_LIFETIME}

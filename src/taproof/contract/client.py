@@ -160,7 +160,7 @@ class ClientSettings(TypedDict, total=False):
             },
             default=[],
             option=Option(
-                'An address for users who signed out; repeat it for several. "": none.',
+                'An address to which users can return after signing out. Repeat it for several; "": none.',
                 flag="--logout-redirect-uri",
                 metavar="URI",
             ),
@@ -175,7 +175,11 @@ class ClientSettings(TypedDict, total=False):
             example="https://grafana.example/backchannel-logout",
             limits={"maxLength": REDIRECT_URI_LENGTH, "pattern": _LOGOUT_URI},
             default="",
-            option=Option('The address that gets logout tokens. "": none.', flag="--logout-uri", metavar="URI"),
+            option=Option(
+                'The back-channel logout URI, which is told to sign a user out. "": none.',
+                flag="--logout-uri",
+                metavar="URI",
+            ),
         ),
     ]
 
@@ -262,7 +266,7 @@ class ClientSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcGrant:
-    """A user who is signed in to a client: what the client holds of the user after a sign-in."""
+    """A user's sign-in to a client, which lasts until it ends or expires."""
 
     id: Annotated[str, GRANT_ID]
     messenger_id: Annotated[str, Field("The user's messenger id.", example="123456789")]

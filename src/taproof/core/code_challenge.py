@@ -33,7 +33,7 @@ def is_code_verifier(value: object) -> TypeGuard[str]:
 
 
 def is_proven(digest: bytes | None, code_verifier: object) -> bool:
-    """Return whether a session may be read: it has no challenge, or the verifier, any given value, matches it."""
+    """Return whether a session may be read: it has no challenge, or the given verifier (any value) matches."""
     if digest is None:
         return True
     if not is_code_verifier(code_verifier):

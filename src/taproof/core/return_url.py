@@ -56,13 +56,13 @@ def read_return_url(text: str) -> str:
 
 
 def is_openable(url: str) -> bool:
-    """Tell whether Telegram accepts a URL in a button: it refuses host names without a dot, such as `localhost`."""
+    """Return whether Telegram accepts a URL in a button: it refuses host names without a dot, such as `localhost`."""
     host = urlsplit(url).hostname or ""
     return "." in host or ":" in host
 
 
 def has_openable_pages(base_url: str) -> bool:
-    """Tell whether Telegram opens the pages of a service with this base URL."""
+    """Return whether Telegram opens the pages of a service with this base URL."""
     try:
         return is_openable(read_origin(base_url))
     except NotAnOrigin:
@@ -70,7 +70,7 @@ def has_openable_pages(base_url: str) -> bool:
 
 
 def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChanges) -> bool:
-    """Tell whether changes of `settings` leave a policy without any page that Telegram opens."""
+    """Return whether changes of `settings` leave a policy without any page that Telegram opens."""
     names = ("same_device", "allowed_origins", "return_urls")
     after = {name: getattr(settings, name) for name in names} | changes.given()
     return after["same_device"] != "off" and not any(map(is_openable, after["return_urls"] or after["allowed_origins"]))

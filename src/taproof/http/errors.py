@@ -124,7 +124,7 @@ class AnswerFailures:
             await self.app(scope, receive, noting_send)
         except Exception as error:  # noqa: BLE001 — this is the last place that can send a response.
             if started:
-                error_response(error)  # Only for the log entry: part of the response has already been sent.
+                error_response(error)  # Creates only the log entry, because part of the response has already been sent.
             else:
                 await send_error(send, error)
 

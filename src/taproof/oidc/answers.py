@@ -30,7 +30,7 @@ ANY_ORIGIN: Final[RawHeaders] = [(b"access-control-allow-origin", b"*")]
 _PREFLIGHT: Final[RawHeaders] = [
     *ANY_ORIGIN,
     (b"access-control-allow-methods", b"GET, POST"),
-    # The wildcard does not stand for Authorization.
+    # The wildcard does not include Authorization.
     (b"access-control-allow-headers", b"Authorization, Content-Type, *"),
     (b"access-control-max-age", b"86400"),
     (b"content-length", b"0"),
@@ -96,7 +96,7 @@ def redirect_answer(location: str) -> Response:
         (b"location", location.encode("ascii")),
         (b"content-length", b"0"),
         *_NOT_STORED,
-        # The URL of the page that redirects is of no interest to the application.
+        # The application does not need the URL of the redirecting page.
         (b"referrer-policy", b"no-referrer"),
         *NO_PAGE,
     ]

@@ -20,6 +20,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
+from taproof.core.oidc.groups import NOT_ADMITTED
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, KEPT_AFTER
 from taproof.core.oidc.redirect_uris import leads_to
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
@@ -52,7 +53,6 @@ COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
 COOKIES_LIMIT: Final = 20
 """The maximum number of sign-ins that one browser can have open. The next one replaces the oldest."""
 _SAME_DEVICE: Final = "The project's sign-ins must end in the browser in which they began, which this page cannot do."
-_NOT_ADMITTED: Final = "The user is in none of the groups that may sign in to this client."
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -68,7 +68,7 @@ _REFUSALS: Final[dict[PageState, OAuthError]] = {
     "cancelled": OAuthError("access_denied", "The user cancelled the sign-in in the messenger."),
     "other_account": OAuthError("login_required", "Another account confirmed than the one that id_token_hint names."),
 }
-"""The answers of sign-ins in which the user decided against the application's wish."""
+"""The errors returned if the user's decision does not fulfil the application's request."""
 
 
 class AuthorizationPages:
@@ -166,7 +166,7 @@ class AuthorizationPages:
             if code is not None:
                 wanted = seen.request
                 return self._return(request, wanted.return_address, {"code": code}, wanted.ui_locales)
-            # Another tab was faster, or the session was reported just now: show what became of it.
+            # Another tab was faster, or the session was just reported: show the current state.
             found = await self._find(request)
             if found is None:
                 return self._unknown(request)
@@ -217,7 +217,7 @@ class AuthorizationPages:
         return drawing_answer(qr_code_file(found[0].deeplink))
 
     async def _read_state(self, request: Request) -> Response:
-        """Return the state of the sign-in for the page's script, which waits while it is the one it has seen."""
+        """Return the sign-in's state to the page's script, once it differs from the state that the script has seen."""
         found = await self._find(request)
         if found is None:
             return json_answer({"state": None}, 404)
@@ -257,7 +257,7 @@ class AuthorizationPages:
         page = f"{self._issuer}/oidc/authorize/{seen.authorization.id}"
         if not await self._sign_ins.leave_sign_in(seen) or not seen.request.redirect_uri:
             return redirect_answer(page)
-        reason = _NOT_ADMITTED if seen.state == "not_allowed" else "The user went back without signing in."
+        reason = NOT_ADMITTED if seen.state == "not_allowed" else "The user went back without signing in."
         return self._refuse(request, seen.request, OAuthError("access_denied", reason))
 
     async def _show_return(self, request: Request) -> Response:
@@ -335,7 +335,7 @@ class AuthorizationPages:
     def show_problem(
         self, request: Request, key: ProblemKey, detail: str, status: int, headers: RawHeaders | None = None
     ) -> Response:
-        """Return the page for a request that leads nowhere."""
+        """Return the page for a request that cannot be answered with a redirect."""
         return page_answer(self._pages.problem(key, detail, self.language(request)), status, headers)
 
     async def show_failure(self, request: Request, error: Exception) -> Response:

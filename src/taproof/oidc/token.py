@@ -101,7 +101,7 @@ class ProtocolEndpoints:
         return await self._answer_client(request, begin)
 
     def _count_start(self, request: Request, client: SignInClient) -> None:
-        """Count a row that a client stores. Anyone can use the id of a client without a secret."""
+        """Count a call with which a client stores a row. Anyone can use the id of a client without a secret."""
         self._limits.count_generate(request.scope, client.client.project_id, public=client.secret_hash is None)
 
     async def _answer_client(

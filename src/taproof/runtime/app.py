@@ -274,7 +274,7 @@ async def _watch_readiness(services: Services) -> None:
 
 
 async def _watch_service_bot(settings: Settings, services: Services, messenger: BotRuntime | None) -> None:
-    """Keep what this process knows about the service's own bot up to date until cancelled.
+    """Keep this process's data about the service's own bot up to date until cancelled.
 
     A process without the bot's token reads it from the store, where the processes with the token record it.
     """
@@ -307,7 +307,7 @@ async def _run_parts(
     fell_over = not stopping.is_set()
     stopping.set()
     _log.info("stopping")
-    # First, updates stop and the parts finish their work. The sandbox's bot needs the server for that.
+    # First, stop the updates and let the parts finish their work. The sandbox's bot needs the server for that.
     for task in cancelled:
         task.cancel()
     if finishing:

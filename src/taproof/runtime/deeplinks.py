@@ -39,7 +39,7 @@ class Deeplinks:
         self._bot_id = bot_id
 
     def know(self, account: ServiceBot) -> None:
-        """Use what the messenger reports about the service's own bot. Make no links while it refuses the token."""
+        """Use what the messenger reports about the service's own bot. Create no links while it refuses the token."""
         before, self._known, self._bot_id = self._known, account, account.id
         if account.is_refused:
             if before is None or not before.is_refused:
@@ -75,7 +75,7 @@ class Deeplinks:
         return bot_id == self._bot_id or (name != "" and name.lower() == username.lower())
 
     def find_manager(self) -> str | None:
-        """Return the username of the service's own bot if it may manage bots, else None."""
+        """Return the username of the service's own bot if it may manage bots; otherwise None."""
         known = self._known
         return known.username if known is not None and known.manages_bots and not known.is_refused else None
 

@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 class GeoIpFileUnusable(TaproofError, code="geo_ip_file_unusable"):
-    """The GeoIP file cannot be read, or contains no places."""
+    """The GeoIP file cannot be read, or contains no locations."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(

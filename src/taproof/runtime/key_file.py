@@ -76,7 +76,7 @@ class KeyFile:
         self._trouble = ""
 
     def newer(self) -> str | None:
-        """Return the content of the file if it has changed, else None.
+        """Return the content of the file if it has changed; otherwise None.
 
         A missing file, or one without valid keys, changes nothing and is logged once.
         """

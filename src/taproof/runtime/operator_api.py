@@ -35,4 +35,4 @@ async def open_operator_api(
 
 
 async def _still_there() -> None:
-    """Take the place of the second authentication, after the body: the operator's rights do not end."""
+    """Replace the second authentication, after the body: the operator's rights do not end."""

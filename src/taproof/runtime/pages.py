@@ -1,4 +1,4 @@
-"""The developer API, its documents, the console and the OpenID provider: all that a sign-in by API does not need.
+"""The developer API, its documents, the console and the OpenID provider, which API sign-ins do not need.
 
 Their libraries take longer to load than everything else. So they are loaded and built in a thread once the server
 listens, and their first requests wait.

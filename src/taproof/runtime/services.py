@@ -58,7 +58,7 @@ from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services(UseCases):
-    """The use cases of a process, and what they share."""
+    """The use cases of a process, and the parts that they share."""
 
     storage: Storage
     encryptor: Encryptor

@@ -32,7 +32,7 @@ class TracesUnavailable(TaproofError, code="traces_unavailable"):
 
 
 class NoTraces:
-    """Leaves every part as it is. Its methods are those of `Traced`."""
+    """Leaves every part unchanged. Its methods are those of `Traced`."""
 
     def requests(self, router: Router) -> ASGIApp:
         return router
@@ -52,7 +52,7 @@ class NoTraces:
 
 @asynccontextmanager
 async def open_traces(settings: Settings) -> AsyncIterator[Tracing]:
-    """Yield what wraps the parts of this process; at the end, export the last spans.
+    """Yield the object that wraps the parts of this process; at the end, export the last spans.
 
     Raises:
         TracesUnavailable: the OpenTelemetry SDK is not installed, or an OTEL_ variable is invalid.

@@ -184,8 +184,8 @@ class AsyncClient:
                 return http_request.WRONG_CERTIFICATE
             return http_request.NO_CONNECTION if self._proxy is None else http_request.proxy_failed(self._proxy)
         except (httpx.InvalidURL, UnicodeError):
-            # These are not HTTPErrors, and are raised before anything is sent: 999.1.1.1 is not an address, and xn--
-            # is not a valid name (IDNA).
+            # These are not HTTPErrors, and are raised before anything is sent: for 999.1.1.1, which is not an address,
+            # and for xn--, which is not a valid name (IDNA).
             return http_request.NO_HOST
         except httpx.HTTPError:
             return http_request.CONNECTION_LOST

@@ -66,7 +66,7 @@ def read_project(service: Service, project_id: str) -> Call[Project]:
 
 
 def update_project(service: Service, project_id: str, **settings: Unpack[ProjectUpdate]) -> Call[Project]:
-    """Change a project. Settings that are omitted or None stay as they are.
+    """Change a project. Settings that are omitted or None are not changed.
 
     A `webhook_url` of "" removes the webhook, a `bot_token` of "" removes the project's own bot, and `allowed_origins`
     of () allows all sites again.

@@ -47,7 +47,7 @@ def read_client(service: Service, project_id: str, client_id: str) -> Call[OidcC
 def update_client(
     service: Service, project_id: str, client_id: str, **settings: Unpack[ClientUpdate]
 ) -> Call[ChangedOidcClient]:
-    """Change an OpenID Connect client. Settings that are omitted or None stay as they are.
+    """Change an OpenID Connect client. Settings that are omitted or None are not changed.
 
     An `auth_method` of "none" erases its secret. With any other, a client without a secret gets one, which is in
     `client_secret` and shown only once. Without a grant in `grant_types`, sign-ins that use it end.
@@ -75,7 +75,7 @@ def regenerate_client_secret(service: Service, project_id: str, client_id: str) 
 def list_grants(service: Service, project_id: str, client_id: str, *, page_size: int = 50) -> Pages[OidcGrant]:
     """Iterate over the users who are signed in to a client, the latest sign-in first; pages are read as needed.
 
-    These are the users who stay signed in, or of whose logout the client is told.
+    They have a refresh token, or the client has a `backchannel_logout_uri`.
 
     Args:
         service: given by the client.
@@ -88,7 +88,10 @@ def list_grants(service: Service, project_id: str, client_id: str, *, page_size:
 
 
 def end_grant(service: Service, project_id: str, client_id: str, grant_id: str) -> Call[None]:
-    """Sign a user out of a client. Its tokens stop working immediately, and its `backchannel_logout_uri` is told."""
+    """Sign a user out of a client.
+
+    Its tokens stop working immediately, and its `backchannel_logout_uri` is notified.
+    """
     yield from ask_developer_api(service, "DELETE", f"{_client(project_id, client_id)}/grants/{path_id(grant_id)}")
 
 

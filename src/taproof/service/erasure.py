@@ -49,7 +49,7 @@ class Erasure:
             InsufficientRole: the developer is only a viewer of their projects.
         """
         await require_writer(self._storage, actor.developer)
-        # Made first, because it checks the scope of the credential.
+        # Call this first, because it checks the scope of the credential.
         entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
 
         def of_project(project_id: str) -> AuditEntry:
@@ -108,7 +108,7 @@ class _Entries:
         return [] if self._make is None else [self._make(each) for each in sorted(self._described)]
 
     def keep(self) -> None:
-        """Note that the transaction of the last entries was committed."""
+        """Record that the transaction of the last entries was committed."""
         self._kept |= self._described
 
 

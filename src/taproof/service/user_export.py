@@ -134,7 +134,7 @@ class _Export:
                     break
 
     async def _require_kept(self) -> None:
-        """Raise ErasedMeanwhile if the session that was read last is gone, after each further read.
+        """Raise ErasedMeanwhile if the session that was read last is gone; called after each further read.
 
         An erasure erases in the order in which an export reads. So if it has erased a session before the export read
         it, the one that was read before it is gone too.
@@ -153,7 +153,7 @@ class _Export:
         yield await self.storage.erasure.export_groups(self.messenger_id, self.developer_id)
 
     async def _grants(self) -> _Items:
-        """Yield what OpenID Connect clients hold of the account."""
+        """Yield the grants of OpenID Connect clients for the account."""
         after = ""
         while rows := await self.storage.erasure.export_grants(self.messenger_id, self.developer_id, after, STEP):
             yield map(self._shown_grant, rows)

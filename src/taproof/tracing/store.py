@@ -37,7 +37,8 @@ class TracedStore:
         """Return an object with the same parts, whose operations are traced."""
         own = {name: part for name, part in vars(storage).items() if name != "database" and not name.startswith("_")}
         parts = {name: self._wrap_part(part) for name, part in own.items()}
-        return cast("Storage", SimpleNamespace(**parts, close=storage.close, ping=storage.ping))
+        own_calls = {"close": storage.close, "ping": storage.ping, "describe": storage.describe}
+        return cast("Storage", SimpleNamespace(**parts, **own_calls))
 
     def _wrap_part(self, part: object) -> SimpleNamespace:
         calls = {name: call for name, call in getmembers(part, iscoroutinefunction) if not name.startswith("_")}

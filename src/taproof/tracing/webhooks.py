@@ -20,7 +20,7 @@ _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
 class RecordedEvents:
-    """Remembers in which spans this process recorded the latest events, so that the first attempt joins their trace.
+    """Remembers the spans in which this process recorded the latest events, so that first attempts join their trace.
 
     Later attempts and those of other processes begin a trace of their own.
     """
@@ -35,7 +35,7 @@ class RecordedEvents:
         self._spans[event_id] = span
 
     def take(self, event_id: str) -> Context | None:
-        """Return the context in which an event was recorded, once; then None."""
+        """Return the context in which an event was recorded the first time; None afterwards."""
         span = self._spans.pop(event_id, None)
         return None if span is None else set_span_in_context(NonRecordingSpan(span), NO_PARENT)
 

@@ -14,10 +14,11 @@ from typing import Final
 from taproof.contract.delivery import AttemptError
 
 ANSWER_BUDGET: Final = 128 * 1024
-"""Bytes that an answer may have with its interim answers, headers and chunks, as far as it is read."""
+"""The maximum number of bytes that are read of an answer, including interim answers, headers and chunks."""
 LINES_LIMIT: Final = 2_500
-"""Lines that an answer may have with its interim answers, headers and chunks, as far as it is read: each costs 2 µs of
-the event loop."""
+"""The maximum number of lines that are read of an answer, including interim answers, headers and chunks. Each costs the
+event loop 2 µs.
+"""
 BODY_CAP: Final = 16 * 1024
 """The number of body bytes that are read. A longer answer counts by its status."""
 _LINES_AT_ONCE: Final = 100
@@ -25,7 +26,7 @@ _LINES_AT_ONCE: Final = 100
 _PROTOCOL: Final = b"HTTP/"
 _STATUS: Final = re.compile(rb"HTTP/([0-9.]+)[ \t]+([1-9][0-9]{2})", re.IGNORECASE)
 _FIELDS: Final = frozenset({b"content-length", b"transfer-encoding", b"connection", b"retry-after"})
-"""The headers that are read. Whatever else a receiver sends has no effect."""
+"""The headers that are read. All others are ignored."""
 _NUMBERS: Final = re.compile(rb"[0-9]+")
 _LENGTH_CHARACTERS: Final = 64
 _LENGTH_LIMIT: Final = 2**63
@@ -70,7 +71,7 @@ class ReceiverConnection(asyncio.Protocol):
         self._arrival: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         self._transport = transport  # type: ignore[assignment]  # uvloop's does not derive from asyncio's.
 
     def data_received(self, data: bytes) -> None:
@@ -82,11 +83,11 @@ class ReceiverConnection(asyncio.Protocol):
         self._notify()
 
     def eof_received(self) -> None:
-        """Note that no more data comes."""
+        """Record that no more data comes."""
         self._end()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Note that no more data comes: a reset after a complete answer takes nothing from it."""
+        """Record that no more data comes. A reset after a complete answer does not invalidate it."""
         self._end()
 
     def abort(self) -> None:
@@ -159,14 +160,14 @@ class ReceiverConnection(asyncio.Protocol):
         try:
             while line := await self._read_line():
                 if line[:1] in b" \t":
-                    value = line  # The value of the line before goes on (RFC 9112, 5.2).
+                    value = line  # A continuation of the previous line's value (RFC 9112, 5.2).
                 else:
                     name, _, value = line.partition(b":")
                     name = name.rstrip(b" \t").lower()
                 if name in _FIELDS:
                     fields[name].append(value.strip(b" \t"))
         except EOFError:
-            pass  # curl accepts headers without an end too. A body that is announced is still missing.
+            pass  # curl also accepts unterminated headers. An announced body is still missing.
         return fields
 
     async def _read_chunks(self) -> tuple[bytes, bool]:

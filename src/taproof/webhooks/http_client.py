@@ -67,7 +67,7 @@ class _Destinations:
             return addr_to_addr_infos((host, port)) or []
         try:
             async with asyncio.timeout(self._lookup_timeout):
-                # Several trailing dots are one, for a name that is complete.
+                # Several trailing dots count as one, which marks a fully qualified name.
                 name = f"{host.rstrip('.')}." if host.endswith("..") else host
                 found = [each["host"] for each in await self._resolver.resolve(name, port, socket.AF_UNSPEC)]
         except OSError:

@@ -4,7 +4,8 @@ If this loop is killed at any point, its leases lapse and the clients are told a
 """
 
 import asyncio
-from collections import Counter
+import contextlib
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
@@ -18,8 +19,8 @@ from taproof.service.webhooks import SignedRequest, WebhookResponse
 
 _AT_ONCE: Final = 50
 _AT_ONCE_FOR_CLIENT: Final = 10
-"""The maximum number of concurrent posts to one client. The others wait until their leases lapse, so that a client that
-hangs delays only itself."""
+"""The maximum number of concurrent posts to one client. The others wait, so that a client that hangs delays only
+itself."""
 _BATCH: Final = 20
 _EVERY: Final = 0.5
 """Seconds between two claims."""
@@ -51,10 +52,16 @@ class LogoutSender:
         self._watch = watch
         self._under_way: set[asyncio.Task[None]] = set()
         self._of_client: Counter[str] = Counter()
+        self._of_developer: Counter[str] = Counter()
+        self._waiting: dict[str, deque[Logout]] = {}
+        """The claimed logouts for which their client or developer has no place, by client: at most a batch of each."""
+        self._more = asyncio.Event()
+        """Set if a client may have room again."""
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Send until `stopping` is set, then finish the current posts, which takes at most one post timeout."""
         await repeat_until(stopping, "logouts", self._claim_and_rest)
+        self._waiting.clear()  # Their leases lapse.
         await self.finish_posts()
 
     async def finish_posts(self) -> None:
@@ -63,35 +70,74 @@ class LogoutSender:
             await asyncio.wait(self._under_way)
 
     async def _claim_and_rest(self) -> float:
-        return 0.0 if await self.claim_due() == _BATCH else _EVERY
+        self._more.clear()
+        if await self.claim_due() == _BATCH:
+            return 0.0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_EVERY):
+                await self._more.wait()
+        return 0.0
 
     async def claim_due(self) -> int:
-        """Claim one batch and start to send it; return the number of claimed logouts."""
-        room = min(_BATCH, _AT_ONCE - len(self._under_way))
-        claimed = await self._logouts.claim_logouts(room) if room > 0 else []
+        """Claim one batch and start to send it; return the number of claimed logouts.
+
+        Clients that have no place, or whose claimed logouts wait, are passed over.
+        """
+        for client_id, waiting in list(self._waiting.items()):
+            if not self._logouts.has_time(waiting[0]):
+                del self._waiting[client_id]  # Their leases lapse, and they are claimed again.
+        full = {client_id for client_id, number in self._of_client.items() if number >= _AT_ONCE_FOR_CLIENT}
+        room = min(_BATCH, self._free)
+        claimed = await self._logouts.claim_logouts(room, full | self._waiting.keys()) if room > 0 else []
         for logout in claimed:
-            if self._of_client[logout.client_id] < _AT_ONCE_FOR_CLIENT:
-                self._of_client[logout.client_id] += 1
-                task = asyncio.create_task(self._send(logout))
-                self._under_way.add(task)
-                task.add_done_callback(self._ended)
+            self._waiting.setdefault(logout.client_id, deque()).append(logout)
+        self._start()
         return len(claimed)
+
+    @property
+    def _free(self) -> int:
+        return _AT_ONCE - len(self._under_way)
+
+    def _start(self) -> None:
+        """Start the posts for which there are places, one of each client in turn.
+
+        A developer may use at most as many places as are free, so those with many clients that hang leave room.
+        """
+        begun = True
+        while begun:
+            begun = False
+            for client_id, waiting in list(self._waiting.items()):
+                of_developer = self._of_developer[waiting[0].developer_id]
+                if self._of_client[client_id] < _AT_ONCE_FOR_CLIENT and of_developer < self._free:
+                    begun = True
+                    self._begin(waiting.popleft())
+                    if not waiting:
+                        del self._waiting[client_id]
+
+    def _begin(self, logout: Logout) -> None:
+        self._of_client[logout.client_id] += 1
+        self._of_developer[logout.developer_id] += 1
+        task = asyncio.create_task(self._send(logout))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
+        self._start()
+        self._more.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("logouts.bug", error=type(error).__name__)
 
     async def _send(self, logout: Logout) -> None:
         try:
-            await self._tell(logout)
+            if self._logouts.has_time(logout):
+                await self._tell(logout)
         except StoreUnavailable as error:
-            # The lease lapses, and the client is told again.
+            # The lease lapses, and the client is notified again.
             _log.warning("logouts.store_unavailable", cause=str(error.__cause__))
         finally:
-            self._of_client[logout.client_id] -= 1
-            if not self._of_client[logout.client_id]:
-                del self._of_client[logout.client_id]
+            self._of_client -= Counter([logout.client_id])
+            self._of_developer -= Counter([logout.developer_id])
 
     async def _tell(self, logout: Logout) -> None:
         try:

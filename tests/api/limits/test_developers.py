@@ -20,7 +20,7 @@ SELECT id, developer_id, 'owner', created_at, '' FROM projects WHERE true ON CON
 
 
 def limit(api: Api, calls: Rate | None = None, writes: Rate | None = None) -> None:
-    """Set limits that are soon met; from here on they hold."""
+    """Set low limits for the rest of the test."""
     api.limits.developers = DeveloperLimits(api.limits.refusal, api.clock, calls=calls, writes=writes)
 
 
@@ -41,7 +41,7 @@ def refused(api: Api, name: str) -> float | None:
 
 
 async def test_the_tokens_of_a_developer_share_one_limit(api: Api) -> None:
-    """All calls count, reads and writes; another developer's are not counted with them."""
+    """Reads and writes with any of a developer's tokens count together; other developers are counted separately."""
     _, ada = await api.sign_up("ada@example.com")
     _, bob = await api.sign_up("bob@example.com")
     other = await second_token(api, ada)
@@ -66,7 +66,7 @@ async def test_the_tokens_of_a_developer_share_one_limit(api: Api) -> None:
 
 
 async def test_writes_have_a_limit_of_their_own(api: Api) -> None:
-    """Reads go on, and what was refused neither did anything nor took anything of the other limit."""
+    """A refused write changes nothing and does not count against the limit of reads, which still work."""
     _, ada = await api.sign_up("ada@example.com")
     other = await second_token(api, ada)
     limit(api, calls=Rate(CALLS, MINUTE), writes=Rate(WRITES, HOUR))
@@ -106,7 +106,7 @@ async def test_a_stolen_token_cannot_keep_itself_from_being_revoked(api: Api) ->
 
 
 async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
-    """One more for each hundred projects; a call about one project counts once."""
+    """A call across many projects counts once more for each hundred projects; a call about one project counts once."""
     developer, ada = await api.sign_up("ada@example.com", "business")
     project = await api.post("/projects", ada, {"name": "Shop"})
     insert = """
@@ -145,7 +145,7 @@ async def test_without_limits_nothing_is_refused_or_told(api: Api) -> None:
 
 
 async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> None:
-    """300 projects with 20 long origins each are read and written in steps, between which the event loop is free."""
+    """300 projects with 20 long origins each are read and written in steps, and the event loop is free between them."""
     _, ada = await api.sign_up("ada@example.com", "business")
     host = ".".join(["a" * 60] * 4)
     origins = [f"https://{host}.example:{port}" for port in range(8000, 8020)]

@@ -18,7 +18,7 @@ async def edge(api: Api) -> AsyncIterator[Edge]:
 
 
 async def test_one_address_starts_so_many_sign_ins(edge: Edge) -> None:
-    """The burst is the number; then one each twelfth of a minute; others are let in all the time."""
+    """An address may start the limit at once, then one each twelfth of a minute; other addresses are never refused."""
     for _ in range(BY_ADDRESS):
         assert (await edge.generate()).status_code == 200
     refused = await edge.generate()
@@ -34,7 +34,10 @@ async def test_one_address_starts_so_many_sign_ins(edge: Edge) -> None:
 
 
 async def test_the_header_fields_tell_what_is_left(edge: Edge) -> None:
-    """As draft-ietf-httpapi-ratelimit-headers-11 has them; `t` is when there is one more, as Retry-After is then."""
+    """The headers follow draft-ietf-httpapi-ratelimit-headers-11.
+
+    `t` says when the next call is allowed, as Retry-After does.
+    """
     policy = '"address";q=5;w=60'
     for left in (4, 3, 2, 1, 0):
         answer = await edge.generate()
@@ -65,14 +68,20 @@ async def test_the_header_fields_tell_what_is_left(edge: Edge) -> None:
     ],
 )
 async def test_what_counts_as_one_address(edge: Edge, first: str, second: str, is_one: bool) -> None:  # noqa: FBT001 — a parameter.
-    """Of IPv6 a /64, which one subscriber has, unless it stands for an IPv4 address; however written, it is one."""
+    """An IPv6 /64 belongs to one subscriber and counts as one address, except where it maps an IPv4 address.
+
+    Spelling does not matter.
+    """
     for _ in range(BY_ADDRESS):
         await edge.generate(first)
     assert (await edge.generate(second)).status_code == (429 if is_one else 200)
 
 
 async def test_a_network_of_ipv6_starts_ten_times_as_many_sign_ins(edge: Edge) -> None:
-    """A subscriber with a /48 has 65,536 of those /64; it gets ten times what one gets, and its neighbours go on."""
+    """A /48, which has 65,536 subnets of /64, may start ten times the sign-ins of one address.
+
+    Other networks are not affected.
+    """
     edge.limits.generate_project = None
     subnets = iter(range(1_000))
     for _ in range(10 * BY_ADDRESS):
@@ -91,7 +100,7 @@ async def test_a_network_of_ipv6_starts_ten_times_as_many_sign_ins(edge: Edge) -
 
 
 async def test_a_refused_call_takes_nothing_from_the_network_or_the_address(edge: Edge) -> None:
-    """Neither an address that goes on calling nor a project that is full costs a /48 anything."""
+    """Refused calls of an address, or for a full project, do not count against the /48."""
     edge.limits.generate_project = None
     for _ in range(BY_ADDRESS + 100):
         last = await edge.generate(ADA_6)
@@ -107,7 +116,7 @@ async def test_a_refused_call_takes_nothing_from_the_network_or_the_address(edge
 
 
 async def test_a_full_project_takes_nothing_from_the_network(edge: Edge) -> None:
-    """Its refusals give back what was counted for the /48 too."""
+    """A call that a full project refuses is also given back to the /48."""
     for number in range(BY_PROJECT):
         assert (await edge.generate(f"192.0.2.{number}")).status_code == 200
     for number in range(11 * BY_ADDRESS):
@@ -117,7 +126,7 @@ async def test_a_full_project_takes_nothing_from_the_network(edge: Edge) -> None
 
 
 async def test_one_project_starts_so_many_sign_ins(edge: Edge) -> None:
-    """The limit holds across all addresses. The refusal says so, and does not count against the address."""
+    """The limit of a project holds across all addresses. The refusal says so and does not count against the address."""
     for number in range(BY_PROJECT):
         assert (await edge.generate(f"192.0.2.{number}")).status_code == 200
     for _ in range(2 * BY_ADDRESS):
@@ -132,7 +141,7 @@ async def test_one_project_starts_so_many_sign_ins(edge: Edge) -> None:
 
 
 async def test_only_its_own_server_is_told_how_much_a_project_is_used(edge: Edge) -> None:
-    """A stranger could count the sign-ins of a competitor; the project's server has no address limit."""
+    """Only the project's own server sees the project's usage. A stranger could count a competitor's sign-ins."""
     assert "project" not in (await edge.generate()).headers["ratelimit"]
     for left in reversed(range(BY_PROJECT)):
         answer = await edge.generate_keyed()
@@ -144,7 +153,7 @@ async def test_only_its_own_server_is_told_how_much_a_project_is_used(edge: Edge
 
 
 async def test_a_public_flood_does_not_stop_the_server_of_the_project(edge: Edge) -> None:
-    """Anybody can make public calls, so they are counted apart from those with the secret key; and the other way."""
+    """Anyone can make public calls, so they are counted separately from calls with the secret key."""
     for number in range(BY_PROJECT + 1):
         last = await edge.generate(f"192.0.2.{number}")
     assert last.status_code == 429
@@ -153,7 +162,7 @@ async def test_a_public_flood_does_not_stop_the_server_of_the_project(edge: Edge
 
 @pytest.mark.parametrize("fields", [{"public_access": False}, {"is_active": False}, {"code_challenge": "short"}])
 async def test_what_starts_no_session_takes_nothing_from_the_project(edge: Edge, fields: dict[str, Any]) -> None:
-    """Else strangers could use up the project's share with calls that the project refuses anyway."""
+    """Calls that the project refuses do not count, so strangers cannot use up the project's limit with them."""
     more = {"code_challenge": fields["code_challenge"]} if "code_challenge" in fields else {}
     if not more:
         await edge.change(**fields)
@@ -165,7 +174,7 @@ async def test_what_starts_no_session_takes_nothing_from_the_project(edge: Edge,
 
 
 async def test_projects_that_are_made_up_take_no_room(edge: Edge) -> None:
-    """A name that nobody has is not remembered, and counts for who made it up."""
+    """An unknown project id is not remembered, and counts only against the caller's address."""
     for number in range(BY_ADDRESS):
         answer = await edge.call("generate/public", {"project_id": f"proj_{number:022}"})
         assert_error(answer, 404, "project_not_found")
@@ -174,7 +183,7 @@ async def test_projects_that_are_made_up_take_no_room(edge: Edge) -> None:
 
 
 async def test_a_refused_generate_asks_the_store_nothing(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is answered from memory, with nothing in the log."""
+    """A refusal is answered from memory, without the store and without a log line."""
     for _ in range(BY_ADDRESS):
         await edge.generate()
     no_store(edge.api, monkeypatch)
@@ -184,7 +193,7 @@ async def test_a_refused_generate_asks_the_store_nothing(edge: Edge, monkeypatch
 
 
 async def test_off_is_no_limit(api: Api, edge: Edge) -> None:
-    """Without the limits nobody is refused, and no header field speaks of any."""
+    """Without limits, no call is refused and no header mentions a limit."""
     free = limited_edge(api, api.limits, edge.access_token, edge.project)
     for _ in range(3 * BY_PROJECT):
         answer = await free.generate()
@@ -197,7 +206,7 @@ async def test_off_is_no_limit(api: Api, edge: Edge) -> None:
 
 
 async def test_a_program_on_this_machine_is_not_limited_by_address(edge: Edge) -> None:
-    """A local-only service does not limit addresses; the limits of projects still hold."""
+    """A service without outside clients does not limit addresses; the limits of projects still hold."""
     for host in ("127.0.0.1", "::1", "127.8.9.1"):
         for _ in range(4):
             assert (await edge.generate(host, base="http://localhost")).status_code == 200
@@ -210,7 +219,7 @@ async def test_a_program_on_this_machine_is_not_limited_by_address(edge: Edge) -
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "127.8.9.1"])
 @pytest.mark.parametrize("headers", [{}, {"Host": "127.0.0.1:8080"}, {"X-Forwarded-For": "127.0.0.1"}])
 async def test_what_a_silent_proxy_here_passes_on_is_limited(api: Api, host: str, headers: dict[str, str]) -> None:
-    """Without X-Forwarded-For nothing tells a stranger behind a proxy here from a program here: both are limited."""
+    """A proxy on this machine that sends no X-Forwarded-For looks like a local program, so both are limited."""
     edge = await open_edge(api, local_only=False)
     for _ in range(BY_ADDRESS):
         assert (await edge.generate(host, base="http://localhost", headers=headers)).status_code == 200
@@ -240,14 +249,14 @@ FROM_PROXY = {"X-Forwarded-Proto": "https"}
     ],
 )
 async def test_nobody_is_exempt_by_what_they_send(edge: Edge, client: str, headers: dict[str, str]) -> None:
-    """Forwarding headers that a client writes and a proxy passes on do not make it a local program."""
+    """Forwarding headers that a client sends and a proxy passes on do not make the client a local program."""
     for _ in range(BY_ADDRESS):
         assert (await edge.generate(client, headers=headers)).status_code == 200
     assert (await edge.generate(client, headers=headers)).status_code == 429
 
 
 async def test_nobody_changes_their_address_by_what_they_send(edge: Edge) -> None:
-    """Neither past a proxy nor through one: what stands further left than the proxy's own entry does not count."""
+    """A client cannot change its address, with or without a proxy: only the entry that the proxy added counts."""
     for number in range(BY_ADDRESS):
         spoofed = {"X-Forwarded-For": f"192.0.2.{number}", "Forwarded": f"for=192.0.2.{number}"}
         assert (await edge.generate(ADA, headers=spoofed)).status_code == 200
@@ -256,7 +265,7 @@ async def test_nobody_changes_their_address_by_what_they_send(edge: Edge) -> Non
 
 
 async def test_nobody_uses_up_what_is_anothers(edge: Edge) -> None:
-    """A client that writes another address into the headers uses up only its own limit."""
+    """A client that puts another address into the headers uses up only its own limit."""
     for _ in range(BY_ADDRESS + 1):
         await edge.generate(GRACE, headers={"X-Forwarded-For": ADA})
         await edge.generate(PROXY, headers=FROM_PROXY | {"X-Forwarded-For": f"{ADA}, {GRACE}"})

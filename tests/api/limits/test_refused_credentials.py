@@ -1,4 +1,4 @@
-"""Credentials that are refused leave a line in the log: who tried what kind of them, and where; never what."""
+"""Refused credentials are logged with the client, the kind of credential and the route, but not the credential."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -38,7 +38,7 @@ def lines(logs: Any) -> list[Any]:
 async def test_each_is_told_of(
     client: httpx.AsyncClient, method: str, path: str, given: str, kind: str, route: str
 ) -> None:
-    """By its kind, the client's address and the route's template: a path holds whatever a client writes there."""
+    """The line has the kind, the client's address and the route's template. Clients can write anything into a path."""
     with capture_logs() as logs:
         answer = await client.request(method, path, headers={"Authorization": f"Bearer {given}"}, json={})
     assert answer.status_code == 401
@@ -59,7 +59,7 @@ async def test_each_is_told_of(
 
 
 async def test_good_ones_are_not(api: Api, client: httpx.AsyncClient, token: str, project: dict[str, Any]) -> None:
-    """Nor what is refused for another reason, and nothing on the public endpoints, which take no credential."""
+    """Valid credentials, other refusals and the public endpoints, which take no credential, leave no such line."""
     keyed = {"Authorization": f"Bearer {project['secret_key']}"}
     with capture_logs() as logs:
         for answer in (
@@ -73,7 +73,7 @@ async def test_good_ones_are_not(api: Api, client: httpx.AsyncClient, token: str
 
 
 def test_a_flood_fills_no_disk(clock: ManualClock) -> None:
-    """Ten lines at once and ten a minute, whoever they are of; the next one says how many there were besides."""
+    """Ten lines at once and ten a minute are written for all clients together; the next line counts those left out."""
     refused = RefusedCredentials(clock)
     counted = []
     with capture_logs() as logs:

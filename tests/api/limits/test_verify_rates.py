@@ -25,7 +25,7 @@ async def edge(api: Api) -> AsyncIterator[Edge]:
 
 @pytest.mark.parametrize("endpoint", ["verify/public", "verify"])
 async def test_a_poller_at_the_usual_pace_is_never_refused(edge: Edge, endpoint: str) -> None:
-    """Every 1.5 seconds for as long as it likes."""
+    """A client that polls every 1.5 seconds is never refused, however long it polls."""
     session_token = await edge.start()
     for _ in range(100):
         assert (await edge.verify(session_token, endpoint=endpoint)).json() == {"status": "pending"}
@@ -34,7 +34,10 @@ async def test_a_poller_at_the_usual_pace_is_never_refused(edge: Edge, endpoint:
 
 @pytest.mark.parametrize("endpoint", ["cancel/public", "cancel"])
 async def test_cancellations_count_as_polls(edge: Edge, endpoint: str) -> None:
-    """Ten calls at once of both kinds together; calls that find nothing count as polls of unknown sessions."""
+    """Polls and cancellations share one limit of ten at once.
+
+    Calls that find no session count as polls of unknown sessions.
+    """
     verifier = new_code_verifier()
     session_token = await edge.start(challenge=code_challenge(verifier))
     verify = endpoint.replace("cancel", "verify")
@@ -57,7 +60,10 @@ async def test_cancellations_count_as_polls(edge: Edge, endpoint: str) -> None:
 async def test_who_polls_too_often_is_refused_and_loses_nothing(
     edge: Edge, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten at once, then 429 from prepared bytes without the store; the confirmed answer is still to be had."""
+    """After ten calls at once, 429 is answered from prepared bytes without the store.
+
+    The confirmed answer can still be read later.
+    """
     session_token = await edge.start()
     for _ in range(10):
         assert (await edge.verify(session_token, endpoint=endpoint)).status_code == 200
@@ -81,7 +87,7 @@ async def test_who_polls_too_often_is_refused_and_loses_nothing(
 
 
 async def test_pollers_behind_one_address_do_not_disturb_each_other(edge: Edge) -> None:
-    """An office signs in at nine o'clock, and one of them has a client that polls without a pause."""
+    """A client that polls without a pause does not affect other clients behind the same address."""
     wild, *others = [await edge.start() for _ in range(40)]
     for _ in range(20):
         for _ in range(5):
@@ -93,7 +99,10 @@ async def test_pollers_behind_one_address_do_not_disturb_each_other(edge: Edge) 
 
 
 async def test_unknown_sessions_are_refused_after_a_while(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hundred at once and twenty a second; then the store is not asked. Who is known there goes on, others do."""
+    """After two hundred at once and twenty a second, the store is not read.
+
+    Pollers of known sessions and other addresses continue.
+    """
     known, theirs, late = await edge.start(), await edge.start(), await edge.start()
     assert (await edge.verify(known)).status_code == 200
     made_up = [known[:-12] + f"{number:011}A" for number in range(230)]
@@ -114,7 +123,10 @@ async def test_unknown_sessions_are_refused_after_a_while(edge: Edge, monkeypatc
 
 
 async def test_unknown_sessions_of_a_network_are_refused_after_a_while(edge: Edge) -> None:
-    """A /48 of IPv6 makes up ten times as many as an address, whatever it spreads them over; who is known goes on."""
+    """An IPv6 /48 may poll ten times as many unknown sessions as an address, however it spreads them.
+
+    Known pollers continue.
+    """
     known, other = await edge.start(), await edge.start()
     assert (await edge.verify(known, "2001:db8:1:ffff::1")).status_code == 200
     made_up = (known[:-12] + f"{number:011}A" for number in range(3_000))
@@ -129,7 +141,7 @@ async def test_unknown_sessions_of_a_network_are_refused_after_a_while(edge: Edg
 
 
 async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
-    """The service keeps one number for an address that guesses."""
+    """An address that guesses costs the service one number in memory."""
     session_token = await edge.start()
     for number in range(150):
         await edge.verify(session_token[:-12] + f"{number:011}A")
@@ -137,7 +149,7 @@ async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
 
 
 async def test_wrong_verifiers_are_counted_and_do_not_disturb_the_right_one(edge: Edge) -> None:
-    """Somebody with a photograph of the code, behind the same address, cannot keep its client from its answer."""
+    """A person who photographed the code and shares the address cannot keep the client from its answer."""
     verifier = new_code_verifier()
     session_token = await edge.start(challenge=code_challenge(verifier))
     statuses: list[int] = []
@@ -153,7 +165,7 @@ async def test_wrong_verifiers_are_counted_and_do_not_disturb_the_right_one(edge
 
 
 async def test_made_up_verifiers_are_no_way_round_the_limit(edge: Edge) -> None:
-    """Any verifier fits a session without a challenge, so each of them would be a poller of its own."""
+    """Any verifier fits a session without a challenge, so each verifier would otherwise count as a separate poller."""
     session_token = await edge.start()
     let_in = 0
     for _ in range(100):
@@ -163,7 +175,7 @@ async def test_made_up_verifiers_are_no_way_round_the_limit(edge: Edge) -> None:
 
 @pytest.mark.parametrize("spoil", [{"project_id": "proj_" + 22 * "0"}, {"wait": 31}, {"code_verifier": [1]}])
 async def test_no_failure_gives_a_burst_back(edge: Edge, spoil: dict[str, Any]) -> None:
-    """A call that fails in between does not let the client's pace begin anew."""
+    """A failed call does not reset the client's limit."""
     session_token = await edge.start()
     let_in = 0
     for _ in range(50):
@@ -173,7 +185,7 @@ async def test_no_failure_gives_a_burst_back(edge: Edge, spoil: dict[str, Any]) 
 
 
 async def test_a_waiting_client_is_known_from_call_to_call(edge: Edge) -> None:
-    """SDKs ask every 25 seconds, and are let in each time, also while others at the address guess."""
+    """SDKs call every 25 seconds and are always accepted, even while other clients at the address guess sessions."""
     session_token = await edge.start()
     assert (await edge.verify(session_token, wait=0.01)).status_code == 200
     for round_ in range(8):
@@ -186,7 +198,7 @@ async def test_a_waiting_client_is_known_from_call_to_call(edge: Edge) -> None:
 
 
 async def test_a_store_that_is_away_counts_against_nobody(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When it is back, its clients are as welcome as before."""
+    """Calls that fail because the store is unavailable do not count against their clients."""
     session_token = await edge.start()
 
     async def away(*_: object) -> Any:
@@ -200,7 +212,7 @@ async def test_a_store_that_is_away_counts_against_nobody(edge: Edge, monkeypatc
 
 
 async def test_questions_before_a_call_are_not_counted(edge: Edge) -> None:
-    """A browser asks with OPTIONS first; that and other methods take nothing."""
+    """OPTIONS, which browsers send first, and other methods do not count."""
     transport = httpx.ASGITransport(edge.app, client=(ADA, 4711))
     async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as http:
         for _ in range(50):
@@ -210,7 +222,7 @@ async def test_questions_before_a_call_are_not_counted(edge: Edge) -> None:
 
 
 async def test_refusals_tell_nothing_of_anybody(edge: Edge) -> None:
-    """Neither metrics nor log hold an address, a token or a project."""
+    """Neither metrics nor log contain an address, a token or a project id."""
     session_token = await edge.start()
     with capture_logs() as logs:
         for _ in range(20):

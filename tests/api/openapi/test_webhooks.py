@@ -1,4 +1,4 @@
-"""The `webhooks` of the OpenAPI document: what is really sent is what stands there (contract.md, Webhooks)."""
+"""The `webhooks` of the OpenAPI document describe exactly what is sent (contract.md, Webhooks)."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 async def sent(
     api: Api, event: EventType, username: str = "ada", phone: str = "", *, is_test: bool = False
 ) -> SignedRequest:
-    """Return the request that an event is sent with, while the webhook secret is rotated."""
+    """Each event type has one entry, with its own operation id and the answers that a receiver may give."""
     token, path, project = await own_project(api)
     await api.post(f"{path}/webhook-secret/rotate", token, {})
     if event == "webhook.test" or is_test:
@@ -61,7 +61,7 @@ def body_schema(document: Any, event: str) -> Any:
 
 
 def test_every_type_of_event_is_there(api: Api) -> None:
-    """One entry each, with an operation id of its own and the answers that a receiver may give."""
+    """A body has exactly the documented fields, each of one type; all are required except the phone number."""
     document = api.documented.document
     assert list(document["webhooks"]) == list(get_args(EventType))
     operations = [webhook["post"] for webhook in document["webhooks"].values()]
@@ -87,7 +87,7 @@ def test_every_type_of_event_is_there(api: Api) -> None:
     ],
 )
 async def test_the_bodies_are_those_that_are_sent(api: Api, event: EventType, username: str, phone: str) -> None:
-    """Exactly the documented fields, all of them required but for a phone number, and of one type only."""
+    """A body has exactly the documented fields, each of one type; all are required except the phone number."""
     document = api.documented.document
     body = json.loads((await sent(api, event, username, phone)).body)
     assert body.get("messenger_phone", "") == phone
@@ -104,7 +104,7 @@ async def test_the_bodies_are_those_that_are_sent(api: Api, event: EventType, us
 
 @pytest.mark.parametrize("event", get_args(ProjectEvent))
 async def test_a_test_event_has_the_fields_of_a_real_one(api: Api, event: EventType) -> None:
-    """And the mark of a test at the end."""
+    """A test event has the fields of a real one, and ends with the mark of a test."""
     document = api.documented.document
     body = json.loads((await sent(api, event, is_test=True)).body)
     schema = body_schema(document, event)
@@ -114,7 +114,10 @@ async def test_a_test_event_has_the_fields_of_a_real_one(api: Api, event: EventT
 
 @pytest.mark.parametrize("event", get_args(EventType))
 async def test_the_headers_are_those_that_are_sent(api: Api, event: EventType) -> None:
-    """Each in the form that is documented, its example too, except those that say how to talk (OpenAPI 3.1, 4.8.12)."""
+    """Each header and its example have the documented form.
+
+    Headers that OpenAPI 3.1, 4.8.12, excludes are not listed.
+    """
     headers = dict((await sent(api, event)).headers)
     assert headers.pop("Content-Type") == "application/json"
     assert (headers.pop("Accept"), headers.pop("Accept-Encoding")) == ("*/*", "identity")
@@ -127,7 +130,7 @@ async def test_the_headers_are_those_that_are_sent(api: Api, event: EventType) -
 
 
 def test_an_error_code_is_one_of_a_list(api: Api) -> None:
-    """A program that was generated from the document knows every code, and that there may be none."""
+    """Programs generated from the document know every error code, and that there may be none."""
     field = api.documented.document["components"]["schemas"]["AttemptAnswer"]["properties"]["error_code"]
     codes, nothing = field["anyOf"]
     assert codes == {"type": "string", "enum": list(get_args(ShownError))}
@@ -135,7 +138,7 @@ def test_an_error_code_is_one_of_a_list(api: Api) -> None:
 
 
 def test_the_number_of_attempts_is_the_codes(api: Api) -> None:
-    """Every place that names the number of shown attempts names the right one."""
+    """Every place that mentions the number of shown attempts has the number in the code."""
     document = api.documented.document
     said = re.findall(r"latest (\d+)", json.dumps(document), re.IGNORECASE)
     assert len(said) >= 3

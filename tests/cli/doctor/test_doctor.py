@@ -1,4 +1,4 @@
-"""What the doctor finds, on real files and against a Bot API server over real HTTP."""
+"""The doctor's checks, on real files and against a Bot API server over real HTTP."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ WEBHOOK: dict[str, Any] = {
 
 
 async def look(name: str, **given: Any) -> Finding:
-    """Return what the doctor says about one thing."""
+    """Return the doctor's result of one check."""
     settings = load_settings({"port": free_port(), **given})
     findings = [found for found in await examine(settings, {}, system_clock) if found.name == name]
     assert len(findings) == 1
@@ -58,7 +58,7 @@ def assert_problem(found: Finding, says: str) -> None:
 
 @pytest.mark.usefixtures("shop")
 async def test_all_is_well(bot_api: Any, run: Run) -> None:
-    """A sound installation has no problem, and the exit code says so; nothing secret is printed."""
+    """A sound installation has no problems and exits with 0; the output contains no secret."""
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
     result = await asyncio.to_thread(run, "doctor", *options, "--json", TAPROOF_BOT_TOKEN=BOT_TOKEN)
     report = json.loads(result.stdout)
@@ -74,7 +74,7 @@ async def test_all_is_well(bot_api: Any, run: Run) -> None:
 
 
 async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, run: Run) -> None:
-    """For people: a line for each thing, below it the advice; the exit code is 1."""
+    """The output for people has a line for each check and the advice below it; the exit code is 1."""
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
     result = await asyncio.to_thread(run, "doctor", *options, TAPROOF_BOT_TOKEN=OTHER_TOKEN)
     assert result.exit_code == 1
@@ -84,7 +84,7 @@ async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, run: Run)
 
 
 def test_settings_that_cannot_be_used_are_the_report(run: Run) -> None:
-    """With unusable settings nothing else can be looked at; each is a problem of its own."""
+    """With invalid settings, nothing else can be checked; each is reported as a separate problem."""
     result = run("doctor", "--json", TAPROOF_PORT="canary", TAPROOF_BOT_TOKEN="canary")
     assert result.exit_code == 1
     report = json.loads(result.stdout)
@@ -93,7 +93,7 @@ def test_settings_that_cannot_be_used_are_the_report(run: Run) -> None:
 
 
 async def test_a_misspelt_variable_is_a_warning() -> None:
-    """A variable that nothing reads is told of, with the nearest name."""
+    """A variable that nothing reads is reported with the nearest name."""
     (found, *_) = await examine(load_settings({"sandbox": True}), {"TAPROOF_BOT_TOKNE": ""}, system_clock)
     assert found.status == "warning"
     assert "TAPROOF_BOT_TOKNE" in found.detail
@@ -101,7 +101,7 @@ async def test_a_misspelt_variable_is_a_warning() -> None:
 
 
 async def test_looking_changes_nothing(tmp_path: Path) -> None:
-    """The doctor makes no database and no key."""
+    """The doctor creates no database and no key."""
     assert (await look("store", sandbox=True)).status == "ok"
     assert (await look("master key", sandbox=True)).status == "ok"
     assert not any(tmp_path.glob("*"))  # noqa: ASYNC240 — a look at an empty directory.
@@ -140,7 +140,7 @@ async def test_damage_is_found(tmp_path: Path, run: Run) -> None:
 
 
 async def test_a_lock_that_is_held_is_found(tmp_path: Path, run: Run) -> None:
-    """A database that another program keeps locked is a problem, told after a short wait."""
+    """A database that another program keeps locked is a problem, reported after a short wait."""
     await _in_thread(run, "migrate")
     # The same SQLite as the doctor's: locks of two SQLites in one process do not see each other.
     other = apsw.Connection(str(tmp_path / "taproof.db"))
@@ -153,7 +153,7 @@ async def test_a_lock_that_is_held_is_found(tmp_path: Path, run: Run) -> None:
 
 
 async def test_an_older_schema_is_told_and_not_touched(tmp_path: Path) -> None:
-    """The doctor of a new release does not migrate under the feet of a running old one."""
+    """The doctor of a new release does not migrate the database of a running older one."""
     with closing(sqlite3.connect(tmp_path / "taproof.db")) as old:
         old.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY)")
         found = await look("store")
@@ -170,7 +170,7 @@ async def shop(run: Run) -> None:
 
 @pytest.mark.usefixtures("shop")
 async def test_files_that_others_can_read_are_told(tmp_path: Path) -> None:
-    """The key file must be its owner's alone; so should be the database."""
+    """The key file must be readable by its owner only, and so should the database."""
     (tmp_path / "taproof.db").chmod(0o644)
     assert (await look("store")).status == "warning"
     (tmp_path / "taproof.db.key").chmod(0o640)
@@ -179,7 +179,7 @@ async def test_files_that_others_can_read_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shop")
 async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path) -> None:
-    """A key that the database was not made with is told, and so is a key file that is gone; none is made anew."""
+    """A key that does not belong to the database and a missing key file are reported; no key is created."""
     assert_problem(await look("master key", master_key=KEY), "does not belong to this database")
     (tmp_path / "taproof.db.key").unlink()
     assert_problem(await look("master key"), "is missing")
@@ -187,7 +187,7 @@ async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path) -> Non
 
 
 async def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little room is a warning, hardly any a problem."""
+    """Little free space is a warning, almost none a problem."""
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=50 * 1024 * 1024))
     assert_problem(await look("disk", sandbox=True), "50 MiB free")
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=500 * 1024 * 1024))
@@ -198,12 +198,12 @@ async def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_without_a_bot_token_there_is_no_messenger() -> None:
-    """No token and no sandbox is a problem, as `serve` says too."""
+    """Neither a bot token nor the sandbox is a problem, as `serve` says too."""
     assert_problem(await look("messenger"), "TAPROOF_BOT_TOKEN")
 
 
 async def test_an_unreachable_bot_api_is_a_problem(closed_port: int) -> None:
-    """A refused connection is told with the address, never with the token."""
+    """A refused connection is reported with the address, never with the token."""
     found = await look("messenger", bot_token=BOT_TOKEN, bot_api_url=f"http://127.0.0.1:{closed_port}")
     assert_problem(found, "TAPROOF_BOT_API_URL")
     assert BOT_TOKEN.split(":")[1] not in found.detail + found.advice
@@ -213,14 +213,14 @@ async def test_an_unreachable_bot_api_is_a_problem(closed_port: int) -> None:
 async def test_the_environment_of_telegram_is_the_one_that_is_asked(
     bot_api: Any, environment: str, folder: str
 ) -> None:
-    """A bot of the test environment is known there only."""
+    """A bot of Telegram's test environment is looked up there only."""
     settings = {"bot_token": BOT_TOKEN, "bot_api_url": bot_api.url, "telegram_environment": environment}
     assert (await look("messenger", **settings)).status != "problem"
     assert bot_api.asked == [f"{folder}getMe", f"{folder}getWebhookInfo"]
 
 
 async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any) -> None:
-    """Every question has a time limit."""
+    """Every call has a time limit."""
     bot_api.delay = 0.5
     settings = load_settings({"bot_token": BOT_TOKEN, "bot_api_url": bot_api.url})
     (found,) = await check_messenger(settings, {}, system_clock, seconds=0.05)
@@ -229,13 +229,13 @@ async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any) -> None:
 
 @pytest.mark.parametrize("page", [b"<html>proxy login</html>", b"[]", b"{}", b"\xff", b"x" * 70_000, b"[" * 60_000])
 async def test_an_answer_that_is_not_the_bot_apis_is_a_problem(bot_api: Any, page: bytes) -> None:
-    """A proxy's page, odd JSON and an endless answer are told, and none breaks the doctor."""
+    """A proxy's page, malformed JSON and an endless answer are reported, and none breaks the doctor."""
     bot_api.page = page
     assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "cannot be used")
 
 
 async def test_a_webhook_that_is_set_while_polling_is_a_warning(bot_api: Any) -> None:
-    """Updates that go elsewhere are told, by host only: the path may hold the other installation's secret."""
+    """A webhook elsewhere is reported by host only, because the path may contain the other installation's secret."""
     bot_api.webhook["url"] = "https://old.example.com/secret-path"
     found = await look("updates", bot_token=BOT_TOKEN, bot_api_url=bot_api.url)
     assert found.status == "warning"
@@ -244,7 +244,7 @@ async def test_a_webhook_that_is_set_while_polling_is_a_warning(bot_api: Any) ->
 
 
 async def test_the_webhook_is_held_to_the_base_url(bot_api: Any) -> None:
-    """In webhook mode the webhook must lead here; its last failure is told."""
+    """In webhook mode, the webhook must point to this service; its last error is reported."""
     given = WEBHOOK | {"bot_api_url": bot_api.url}
     assert (await look("updates", **given)).status == "warning"
     bot_api.webhook["url"] = "https://signin.example.com/bot/webhook"
@@ -271,7 +271,7 @@ async def test_the_webhook_is_held_to_the_base_url(bot_api: Any) -> None:
     ],
 )
 async def test_the_settings_of_the_bot(setting: dict[str, Any], status: str, bot_api: Any) -> None:
-    """A mode in which taps prove nothing is a problem; an ability that the bot does not use is a warning."""
+    """A mode that makes taps unreliable is a problem; an ability that the bot does not use is a warning."""
     bot_api.settings = setting
     found = await look("bot settings", bot_token=BOT_TOKEN, bot_api_url=bot_api.url)
     assert found.status == status
@@ -281,7 +281,7 @@ async def test_the_settings_of_the_bot(setting: dict[str, Any], status: str, bot
 
 
 async def test_updates_that_do_not_arrive(bot_api: Any) -> None:
-    """A webhook that another program has set without taps is a problem; a thousand waiting updates are a warning."""
+    """A webhook that another program set without button taps is a problem; a thousand waiting updates are a warning."""
     given = WEBHOOK | {"bot_api_url": bot_api.url}
     bot_api.webhook |= {"url": "https://signin.example.com/bot/webhook", "allowed_updates": ["message", "poll"]}
     assert_problem(await look("updates", **given), "callback_query, my_chat_member, managed_bot")
@@ -293,7 +293,7 @@ async def test_updates_that_do_not_arrive(bot_api: Any) -> None:
 
 @pytest.mark.parametrize(("ahead", "status"), [(0, "ok"), (20, "ok"), (40, "problem"), (-40, "problem")])
 async def test_the_clock_is_held_to_the_messengers(bot_api: Any, ahead: int, status: str) -> None:
-    """More than 30 s of difference is a problem: proofs would be refused as not yet valid or as expired."""
+    """A difference of more than 30 s is a problem, because proofs would be refused as not yet valid or as expired."""
     bot_api.date = format_datetime(datetime.now(UTC) - timedelta(seconds=ahead), usegmt=True)
     found = await look("clock", bot_token=BOT_TOKEN, bot_api_url=bot_api.url)
     assert found.status == status
@@ -306,7 +306,7 @@ async def test_the_clock_is_held_to_the_messengers(bot_api: Any, ahead: int, sta
 
 
 async def test_https_needs_somebody_who_speaks_it() -> None:
-    """An https base URL without TLS here and without a trusted proxy would refuse every request."""
+    """With an https base URL, no TLS here and no trusted proxy, every request would be refused."""
     base = {"sandbox": True, "sandbox_allow_remote": True, "base_url": "https://signin.example.com"}
     assert_problem(await look("address", **base), "--trusted-proxy")
     assert (await look("address", **base, trusted_proxy="127.0.0.1")).status == "ok"
@@ -314,13 +314,16 @@ async def test_https_needs_somebody_who_speaks_it() -> None:
 
 @pytest.mark.parametrize(("days", "status"), [(90, "ok"), (5, "warning"), (-1, "problem")])
 async def test_a_certificate_is_held_to_its_last_day(tmp_path: Path, days: int, status: str) -> None:
-    """An expired certificate is a problem, one that soon will be a warning."""
+    """An expired certificate is a problem, one that expires soon a warning."""
     certificate, key = make_certificate(tmp_path, days)
     assert (await look("certificate", sandbox=True, tls_cert=certificate, tls_key=key)).status == status
 
 
 async def test_a_key_that_does_not_fit_or_asks_for_a_password_is_a_problem(tmp_path: Path) -> None:
-    """A certificate with another's key, a file that is neither, and a locked key are told; nobody is asked."""
+    """A key of another certificate, a file of another kind and an encrypted key are reported.
+
+    No password is asked for.
+    """
     (tmp_path / "other").mkdir()
     certificate, _ = make_certificate(tmp_path, 90)
     _, other_key = make_certificate(tmp_path / "other", 90)
@@ -333,7 +336,7 @@ async def test_a_key_that_does_not_fit_or_asks_for_a_password_is_a_problem(tmp_p
 
 
 async def test_a_taken_port_is_a_problem_unless_taproof_has_it() -> None:
-    """Somebody else on the port is told; Taproof itself, already running, is as it should be."""
+    """Another program on the port is a problem; a running Taproof is not."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

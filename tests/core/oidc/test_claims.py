@@ -76,5 +76,5 @@ def test_claims_of_an_id_token() -> None:
 
 
 def test_the_hash_of_an_access_token() -> None:
-    """The at_hash of the example in OpenID Connect Core 1.0, section A.3, is computed as it stands there."""
+    """The at_hash equals that of the example in OpenID Connect Core 1.0, section A.3."""
     assert token_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y") == "77QmUPtjPfzWtF2AnpK9RQ"

@@ -7,7 +7,7 @@ from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges, checked_ch
 
 
 def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
-    """None stays None, so that it leaves a field unchanged."""
+    """A field that is None stays None, so that it remains unchanged."""
     uri = "https://app.example/cb"
     given = ClientChanges("  Grafana ", (uri, uri), "post", "ES256", "synthetic", 300, ("device_code",) * 2)
     expected = ClientChanges("Grafana", (uri,), "post", "ES256", "synthetic", 300, ("device_code",))

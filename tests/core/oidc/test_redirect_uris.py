@@ -87,7 +87,7 @@ REFUSED = (
 
 
 def test_which_redirect_uris_can_be_registered(subtests: pytest.Subtests) -> None:
-    """An accepted one stays as it is; a refused one gets a sentence that repeats nothing of it."""
+    """An accepted URI stays unchanged; the sentence for a refused one repeats nothing of it."""
     for uri in ACCEPTED:
         with subtests.test(uri):
             assert read_redirect_uri(uri) == uri

@@ -75,7 +75,7 @@ def test_a_published_key_is_public(keys: dict[SigningAlg, PrivateKey]) -> None:
 
 
 def test_a_key_survives_the_store(keys: dict[SigningAlg, PrivateKey]) -> None:
-    """The key that is loaded from its stored form is the same, and signs what its JWK verifies."""
+    """A key loaded from its stored form is the same, and its JWK verifies what it signs."""
     for alg, key in keys.items():
         jwk = public_jwk(key, alg)
         loaded = load_private_key(dump_private_key(key))

@@ -28,7 +28,7 @@ HAS_USERS = os.environ.get("SITE_USERS", "yes") == "yes"
 
 
 class BrokenGuard:
-    """What a guard does whose disk is full."""
+    """A guard whose disk is full."""
 
     def take(self, *_: object) -> bool:
         raise OSError("no space left")

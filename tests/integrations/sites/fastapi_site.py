@@ -1,4 +1,4 @@
-"""An application on FastAPI, with the dependencies."""
+"""An application on FastAPI that uses the dependencies."""
 
 import os
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""An application on Flask, with the decorators."""
+"""An application on Flask that uses the decorators."""
 
 import os
 

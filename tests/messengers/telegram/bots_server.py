@@ -1,4 +1,4 @@
-"""A Bot API server for many bots over real HTTP: long polls wait, webhooks are noted, tokens can be revoked.
+"""A Bot API server for many bots over real HTTP: long polls wait, webhooks are recorded, tokens can be revoked.
 
 Written from the Bot API's documentation; see `conftest.py` for the server of one bot, which fails as told.
 """
@@ -17,7 +17,7 @@ from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.types import InlineKeyboardButton, InlineKeyboardMarkup
 
 Fault = Callable[[], tuple[int, str]]
-"""Returns the status and the description that a call is refused with."""
+"""Returns the status and the description of a refusal."""
 
 
 def tagged(signer: ButtonSigner, bot_id: int, user_id: int, data: str) -> str:
@@ -59,7 +59,7 @@ class ServedBot:
         self.news.set()
 
     def revoke(self) -> str:
-        """Make another token, as @BotFather does; the old one is refused from now on, also where it waits."""
+        """Replace the token, as @BotFather does; the old one is refused from now on, even in waiting calls."""
         number, secret = self.token.split(":")
         self.token = f"{number}:{secret[:-4]}{int(secret[-4:]) + 1:04d}"
         self.webhook = {}

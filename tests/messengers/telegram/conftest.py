@@ -49,7 +49,7 @@ WHEN = "\u20682026-11-20 22:44 UTC\u2069"
 
 
 unmeasured_intake = functools.partial(UpdateIntake, observe_tap=unheard, count_refused_tap=unheard)
-"""Returns an `UpdateIntake` whose taps nobody measures."""
+"""Returns an `UpdateIntake` whose taps are not measured."""
 
 
 def talking_intake(
@@ -82,7 +82,7 @@ async def stored_session(storage: Storage, session_token: str) -> Session:
 
 
 class HandClock:
-    """A clock that is set by hand."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
@@ -93,7 +93,7 @@ class HandClock:
 
 @dataclass
 class Fault:
-    """An answer that is given instead of the right one, `times` times."""
+    """An answer that replaces the right one, `times` times."""
 
     status: int
     description: str = ""
@@ -202,7 +202,7 @@ def _answer(status: int, body: dict[str, Any]) -> web.Response:
 
 @dataclass
 class Phone:
-    """Builds updates as the Bot API documents them, and reaches into the store to see what they did."""
+    """Builds updates as the Bot API documents them, and reads their effects from the store."""
 
     signin: WholeSignIn
     storage: SqliteStorage

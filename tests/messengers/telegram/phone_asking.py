@@ -1,4 +1,4 @@
-"""A user of whom a contact is asked, and all the contacts that are not the one."""
+"""A user who is asked for a contact, and every kind of contact that must be refused."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ KEYBOARD = {
 
 
 class Asking:
-    """A user of whom a contact is asked."""
+    """A user who is asked for a contact."""
 
     def __init__(self, phone: "Phone", intake: UpdateIntake, api: "ScriptedApi", encryptor: Encryptor) -> None:
         self.phone = phone
@@ -86,7 +86,7 @@ def typed(text: str) -> Forge:
 
 
 def elsewhere(kind: str) -> Forge:
-    """Return an own contact in an update of a kind that is none of a private chat."""
+    """Return the user's own contact in an update that does not come from a private chat."""
 
     def forge(asking: Asking, user: int) -> dict[str, Any]:
         update = asking.contact(user, user)

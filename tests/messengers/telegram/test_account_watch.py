@@ -25,7 +25,7 @@ def bots(storage: Storage) -> Bots:
 
 
 def watching(bot: Bot, token: str, bots: Bots, links: Deeplinks) -> AbstractAsyncContextManager[None]:
-    """Watch a bot, as a process does that has its token."""
+    """Watch a bot as a process with its token does."""
     times = WatchTimes(0.02, 0.02, 0.02)
     watch = ServiceBotWatch(bot, token, bots, links.know, lambda: links.is_known, times=times)
     return in_background(watch.run())
@@ -93,7 +93,10 @@ async def test_a_newer_token_outlives_the_refusal_of_the_old_one(bots: Bots) -> 
 
 
 async def test_a_refusal_is_recorded_when_the_store_is_back(bots: Bots, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes without the token learn of it, even if the store is away when the token counts as refused."""
+    """If the store is unavailable when the token counts as refused, the refusal is recorded later.
+
+    Processes without the token see it too.
+    """
     failures, record = [StoreUnavailable(), StoreUnavailable()], bots.record_refusal
 
     async def record_later(token_hash: str) -> None:
@@ -127,7 +130,7 @@ async def test_a_refusal_is_recorded_when_the_store_is_back(bots: Bots, monkeypa
     ],
 )
 async def test_an_unknown_name_is_logged_once_with_its_reason(bots: Bots, fault: tuple[int, str], advice: str) -> None:
-    """No link is made before the name is known; the log has the reason once, and what to do."""
+    """No link is made before the name is known; the log has the reason and the advice once."""
     async with BotsServer().serving() as server:
         served = server.add()
         calls: list[int] = []

@@ -63,7 +63,7 @@ async def test_a_token_without_an_account(
 
 
 async def test_all_calls_share_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each token that is tried costs one call at most."""
+    """Each checked token costs at most one call."""
     opened = []
 
     def counting(**options: Any) -> ClientSession:

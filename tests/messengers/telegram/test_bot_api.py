@@ -1,4 +1,4 @@
-"""The client of the Bot API: its requests, its result for each kind of answer, and no token in any error."""
+"""The client of the Bot API: its requests, its result for each kind of answer, and errors without the token."""
 
 import asyncio
 import ssl
@@ -55,7 +55,7 @@ UNUSABLE = [
 
 
 def assert_no_token(error: BaseException) -> None:
-    """Check everything that a log could make of an error, its causes and contexts included."""
+    """Assert that nothing a log could print of an error, with its causes and contexts, contains the token."""
     seen: BaseException | None = error
     while seen is not None:
         for text in [str(seen), repr(seen), str(seen.__dict__), "".join(traceback.format_exception(seen))]:
@@ -78,7 +78,7 @@ async def connected(api_url: str, **options: Any) -> AsyncIterator[Bot]:
     "token", ["", "x", "123", "123:", ":abc", "1 2:abc", "123:a/b", "123:a?b", "１２:abc", "1:a\n"]
 )
 def test_malformed_token_is_refused_unrepeated(token: str) -> None:
-    """A token that cannot be one is refused at start, with its setting's name and without itself."""
+    """A malformed token is refused at the start with its setting's name, and is not repeated."""
     with pytest.raises(ValueError, match="TAPROOF_BOT_TOKEN") as refusal:
         Bot(BotApiClient("https://api.telegram.org"), token)
     secret = token.partition(":")[2]
@@ -89,7 +89,7 @@ def test_malformed_token_is_refused_unrepeated(token: str) -> None:
     "api_url", ["", "api.telegram.org", "ftp://x", "https://", "https://a b", "https://{token}", "https://x?y"]
 )
 def test_malformed_address_is_refused(api_url: str) -> None:
-    """An address that cannot be called is refused at start, with its setting's name."""
+    """A malformed address is refused at the start with its setting's name."""
     with pytest.raises(ValueError, match="TAPROOF_BOT_API_URL"):
         BotApiClient(api_url)
 
@@ -98,7 +98,7 @@ def test_malformed_address_is_refused(api_url: str) -> None:
     ("end", "environment", "folder"), [("", "production", ""), ("/", "production", ""), ("", "test", "test/")]
 )
 async def test_address_may_have_a_path(end: str, environment: Literal["production", "test"], folder: str) -> None:
-    """The Bot API may hang below a path, with or without a slash; the test environment is below each token."""
+    """The Bot API may be below a path, with or without a trailing slash; the test environment is below each token."""
     asked = []
 
     async def respond(request: web.Request) -> web.Response:
@@ -115,7 +115,7 @@ async def test_address_may_have_a_path(end: str, environment: Literal["productio
 
 
 def test_a_bot_shows_its_id_only() -> None:
-    """Nothing that a log could print of a bot holds its token."""
+    """Nothing that a log could print of a bot contains its token."""
     api = BotApiClient("https://api.telegram.org")
     bot = Bot(api, TOKEN)
     assert bot.id == 7000000001
@@ -184,7 +184,7 @@ async def test_each_method_sends_what_the_documentation_asks_for(bot: Bot, api: 
 
 
 async def test_results_are_read(bot: Bot, api: ScriptedApi) -> None:
-    """The used fields of each result, whatever else it has; the username is asked for once."""
+    """The used fields of each result are read, whatever else it contains; the username is requested once."""
     me = {"id": 7000000001, "is_bot": True, "first_name": "Sign in", "username": "Sign_In_Bot", "can_join_groups": True}
     api.results["getMe"] = me
     api.results["getWebhookInfo"] = {"url": "https://x/y", "has_custom_certificate": False, "pending_update_count": 0}
@@ -199,7 +199,7 @@ async def test_results_are_read(bot: Bot, api: ScriptedApi) -> None:
 
 
 async def test_one_bad_byte_does_not_spoil_an_answer(bot: Bot, api: ScriptedApi) -> None:
-    """An answer that is not quite UTF-8, or has half of a character, is read all the same."""
+    """An answer with invalid UTF-8, or with half of a surrogate pair, is still read."""
     api.fail(
         "getUpdates", Fault(200, raw='{"ok": true, "result": [{"update_id": 1, "x": "\\ud800"}, {"update_id": 2}]}')
     )
@@ -236,7 +236,7 @@ async def test_each_refusal_has_its_kind(
 
 
 async def test_parameters_of_a_refusal(bot: Bot, api: ScriptedApi) -> None:
-    """`retry_after` is read beside unknown parameters. A message to a group that moved is a bad request."""
+    """`retry_after` is read next to unknown parameters. A message to a group that moved is a bad request."""
     api.fail("sendMessage", Fault(429, "Too Many Requests: retry after 7", {"retry_after": 7, "new": 1}))
     with pytest.raises(TelegramRetryAfter, match="retry after 7") as flood:
         await bot.send_message(11, "text")
@@ -259,7 +259,7 @@ async def test_unusable_answers(fault: Fault, bot: Bot, api: ScriptedApi) -> Non
 
 @pytest.mark.parametrize("port", [None, 99999])
 async def test_unreachable_server_does_not_leak_the_token(port: int | None, closed_port: int) -> None:
-    """Nothing listens, or there is no such port: a network error without the token, its context included."""
+    """A refused connection and an invalid port give a network error without the token, also in its context."""
     async with connected(f"http://127.0.0.1:{port or closed_port}") as bot:
         with pytest.raises(TelegramNetworkError) as trouble:
             await bot.get_me()
@@ -267,7 +267,7 @@ async def test_unreachable_server_does_not_leak_the_token(port: int | None, clos
 
 
 async def test_the_token_is_not_taken_elsewhere(bot: Bot, api: ScriptedApi) -> None:
-    """A redirect is not followed: the address that is called holds the token."""
+    """Redirects are not followed, because the URL contains the token."""
     api.fail("getMe", Fault(307, raw="", headers={"Location": f"{api.base}/bot{TOKEN}/getWebhookInfo"}))
     with pytest.raises(TelegramNetworkError, match="307"):
         await bot.get_me()
@@ -275,7 +275,7 @@ async def test_the_token_is_not_taken_elsewhere(bot: Bot, api: ScriptedApi) -> N
 
 
 async def test_endless_answer_is_not_read_whole(api: ScriptedApi) -> None:
-    """An answer is read through a size limit, which a good answer of a hundred updates is far below."""
+    """An answer is read up to a size limit, far above a normal answer of a hundred updates."""
     api.fail("getMe", Fault(200, raw=" " * 1_000_000))
     async with connected(api.base, answer_limit=100_000) as bot:
         with pytest.raises(TelegramNetworkError):
@@ -283,7 +283,7 @@ async def test_endless_answer_is_not_read_whole(api: ScriptedApi) -> None:
 
 
 async def test_slow_server_is_given_up() -> None:
-    """A server that accepts and says nothing does not hold the bot for ever."""
+    """A call to a server that accepts and sends nothing ends after a time limit."""
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -300,7 +300,7 @@ async def test_slow_server_is_given_up() -> None:
 
 
 async def test_certificates_are_checked(tmp_path: Path) -> None:
-    """A server with another name's certificate, or one of an unknown authority, never gets to see the token."""
+    """A server with a certificate for another name, or of an unknown authority, never gets the token."""
     authority = Authority(tmp_path)
     context = ssl.create_default_context(cafile=str(authority.file))
     asked = []
@@ -359,7 +359,7 @@ async def test_flood_wait_is_bounded(api: ScriptedApi) -> None:
 
 
 async def test_hurry_ends_a_wait(bot: Bot, api: ScriptedApi) -> None:
-    """A call that waits out the flood limit is made once more, and no longer waits, as soon as there is a hurry."""
+    """A call that waits for the flood limit is repeated once, without waiting, when `hurry` is set."""
     hurry = asyncio.Event()
     api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": 3600}, times=9))
 

@@ -1,4 +1,4 @@
-"""What the bot reads of its own settings when it starts, and what it restores."""
+"""The bot's own settings: what it reads when it starts, and what it restores."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ ME = {"id": 7000000001, "is_bot": True, "first_name": "Sign in", "username": "Si
 async def test_the_start_says_what_is_wrong(
     settings: dict[str, Any], logged: list[tuple[str, str]], bot: Bot, api: ScriptedApi
 ) -> None:
-    """Each wrong setting is logged with what to do; the mode in which taps come with their messages is set."""
+    """Each wrong setting is logged with its advice; the mode in which taps include their messages is set."""
     api.results["getMe"] = ME | settings
     with capture_logs() as logs:
         await check_settings(bot, await bot.get_me())
@@ -45,7 +45,7 @@ async def test_the_start_says_what_is_wrong(
 
 
 async def test_a_messenger_that_refuses_stops_nothing(bot: Bot, api: ScriptedApi) -> None:
-    """A server before Bot API 10.5 has no setMySettings, and a server may be away."""
+    """The bot also starts with a server before Bot API 10.5, which has no setMySettings, or an unavailable one."""
     me = await bot.get_me()
     for status in (400, 401, 404, 429, 502):
         api.fail("setMySettings", Fault(status, "Not Found: method not found"))
@@ -54,7 +54,7 @@ async def test_a_messenger_that_refuses_stops_nothing(bot: Bot, api: ScriptedApi
 
 @pytest.mark.parametrize("change", [{"allowed_updates": ["message"]}, {"url": "https://other.example/hook"}])
 async def test_a_webhook_that_another_program_changes(change: dict[str, Any]) -> None:
-    """It is set again, with all kinds of updates, and the log says so."""
+    """A changed webhook is set again with all kinds of updates, and the change is logged."""
     url = "https://signin.example.com/bot/webhook"
     async with BotsServer().serving() as server:
         served = server.add()

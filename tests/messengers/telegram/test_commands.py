@@ -11,7 +11,7 @@ from taproof.messengers.texts.catalog import LANGUAGES
 
 
 async def test_commands_are_listed_in_each_language(bot: Bot, api: ScriptedApi) -> None:
-    """For private chats only; English is for whoever's language has no list. A list that is there is not set again."""
+    """The lists are for private chats only, and English is the default. An existing list is not set again."""
     api.results["getMyCommands"] = []
     await announce_commands(bot)
     listed = {call.get("language_code"): call["commands"] for call in api.of("setMyCommands")}
@@ -31,7 +31,7 @@ async def test_commands_are_listed_in_each_language(bot: Bot, api: ScriptedApi) 
 
 @pytest.mark.parametrize("fault", [Fault(429, "Too Many Requests: retry after 9", {"retry_after": 9}), Fault(500, "x")])
 async def test_failure_is_only_logged(fault: Fault, bot: Bot, api: ScriptedApi) -> None:
-    """Nothing depends on the list, and it is not worth a second call."""
+    """The list is optional, so a failure is logged and not retried."""
     api.results["getMyCommands"] = []
     api.fail("setMyCommands", fault)
     with capture_logs() as logs:
@@ -42,7 +42,7 @@ async def test_failure_is_only_logged(fault: Fault, bot: Bot, api: ScriptedApi) 
 
 
 def test_commands_can_be_tapped_in_the_help() -> None:
-    """In each language's help a command begins its line, where clients make it a link."""
+    """In each language's help, commands begin their lines, where clients make them links."""
     names = {
         language: [line.split()[0] for line in commands_help(texts.control).splitlines()]
         for language, texts in LANGUAGES.items()

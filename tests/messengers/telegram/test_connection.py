@@ -1,4 +1,4 @@
-"""The connection to the Bot API: clear errors, and patience."""
+"""The connection to the Bot API: clear errors and increasing delays."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,7 +14,7 @@ from taproof.messengers.telegram.connection import Reconnection
 
 
 async def test_delays_grow_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The waits between attempts are 1, 2, 4, … seconds, at most 30, and start again at 1 after a success."""
+    """The delays between attempts are 1, 2, 4, … seconds, at most 30, and start again at 1 after a success."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -71,7 +71,7 @@ def as_edited(edit: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_prompt_is_edited_in_the_users_language(language: str, phone: Phone, editor: EndedPrompts) -> None:
-    """The latest message of the session says who cancelled and when, once. Its only button blocks the project."""
+    """The session's latest message says once who cancelled and when. Its only button blocks the project."""
     session_token = await phone.create_session()
     user = {"from": phone.user(language_code=f"{language}-XX")}
     for _ in range(2):
@@ -92,7 +92,10 @@ async def test_prompt_is_edited_in_the_users_language(language: str, phone: Phon
 
 
 async def test_taps_and_links_tell_the_same(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
-    """A tap before the edit changes nothing and says who cancelled; so does the link, opened or not."""
+    """A tap before the edit changes nothing and says who cancelled.
+
+    So does the link, whether it was opened before or not.
+    """
     session_token = await opened(phone)
     await withdraw(phone, session_token)
     for button in ("c", "x", "w"):
@@ -150,7 +153,7 @@ async def test_edit_is_tried_again_unless_it_can_never_work(
     api: ScriptedApi,
     editor: EndedPrompts,
 ) -> None:
-    """Trouble postpones the edit by a few seconds; a message that is gone, or a user who blocked the bot, ends it."""
+    """A failure postpones the edit by a few seconds; a deleted message or a blocked bot ends it."""
     await withdraw(phone, await opened(phone))
     api.fail("editMessageText", fault)
     assert await editor.edit_some() == 1
@@ -162,7 +165,7 @@ async def test_edit_is_tried_again_unless_it_can_never_work(
 
 
 async def test_attempts_become_rare(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
-    """An hour with a broken bot costs a few attempts, first after 15 seconds. With its new token, the bot edits."""
+    """A broken bot gets a few attempts an hour, the first after 15 seconds. With its new token, the bot edits."""
     await withdraw(phone, await opened(phone))
     began, attempts = phone.clock.now, []
     while phone.clock.now < began + 60 * MINUTE:
@@ -176,7 +179,7 @@ async def test_attempts_become_rare(phone: Phone, api: ScriptedApi, editor: Ende
 
 
 async def test_one_failure_stops_no_other_edit(phone: Phone, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug and an outage of the store leave their own prompts to a later attempt; the first is logged."""
+    """A bug or an outage of the store postpones only its own prompt; the bug is logged."""
     for user in (11, 12, 13, 14):
         await withdraw(phone, await opened(phone, user))
     failures: list[Exception] = [StoreUnavailable(), RuntimeError("bug")]
@@ -198,7 +201,7 @@ async def test_one_failure_stops_no_other_edit(phone: Phone, api: ScriptedApi, m
 
 
 async def test_process_that_is_killed_leaves_its_prompts_to_others(phone: Phone, editor: EndedPrompts) -> None:
-    """After kill -9 between claim and edit, or between edit and record, another process edits when the claim lapses."""
+    """After kill -9 before or after the edit, another process edits once the claim expires."""
     await withdraw(phone, await opened(phone))
     assert len(await phone.signin.prompts.claim_ended_prompts(10)) == 1
     phone.clock.now += LEASE - 1
@@ -209,7 +212,7 @@ async def test_process_that_is_killed_leaves_its_prompts_to_others(phone: Phone,
 
 
 async def test_a_deleted_project_needs_no_edit(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
-    """Nothing is left to say, and nothing is tried again."""
+    """The prompt of a deleted project is not edited or retried."""
     session_token = await opened(phone)
     await withdraw(phone, session_token)
     await phone.storage.projects.delete_project("dev_1", (await phone.session(session_token)).project_id)
@@ -219,7 +222,7 @@ async def test_a_deleted_project_needs_no_edit(phone: Phone, api: ScriptedApi, e
 
 
 async def test_it_runs_until_it_is_stopped(phone: Phone, editor: EndedPrompts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cancellation in this process is edited at once; a bug ends neither the part nor later edits."""
+    """A cancellation in this process is edited immediately; a bug ends neither the loop nor later edits."""
     stopping = asyncio.Event()
     claim, failures = phone.signin.prompts.claim_ended_prompts, [RuntimeError("bug")]
 
@@ -244,7 +247,10 @@ async def test_it_runs_until_it_is_stopped(phone: Phone, editor: EndedPrompts, m
 
 
 async def test_blocking_the_bot_is_told_until_it_is_unblocked(phone: Phone) -> None:
-    """All pending sessions of that user get the hint, and their own ones back; groups and others change nothing."""
+    """All pending sessions of that user get the hint, and get their own back after the unblock.
+
+    Groups and others change nothing.
+    """
     mine, second = await opened(phone), await opened(phone)
     other = await opened(phone, 12)
     await phone.handle(membership(phone, "kicked", "supergroup"))
@@ -263,7 +269,7 @@ async def test_blocking_the_bot_is_told_until_it_is_unblocked(phone: Phone) -> N
 
 
 async def test_prompt_that_is_refused_is_told(phone: Phone, api: ScriptedApi, editor: EndedPrompts) -> None:
-    """A 403 on the prompt; a prompt that arrives later shows that the user can be reached again."""
+    """A 403 on the prompt sets the hint; a later prompt that arrives removes it."""
     session_token = await phone.create_session()
     api.fail("sendMessage", Fault(403, "Forbidden: bot was blocked by the user"))
     assert await phone.handle(phone.message(f"/start {session_token}")) == "done"

@@ -90,7 +90,7 @@ class Scene:
             yield self.phone.tap(data, user)
 
     def others(self) -> Iterator[dict[str, Any]]:
-        """Eve's taps on the buttons of the owner's prompts, in her own chat and in others."""
+        """Eve's taps on the buttons of the owner's prompts, in her own chat and in other chats."""
         for token in self.tokens.values():
             for data in self.buttons(token):
                 yield self.phone.tap(data, EVE)
@@ -101,7 +101,7 @@ class Scene:
     def elsewhere(self) -> Iterator[dict[str, Any]]:
         """The owner's buttons where they cannot be: in groups and others' chats, and tapped by a bot.
 
-        Without its message, or in a business chat, a tap of the owner's may be genuine: see `test_unverified_taps.py`.
+        A tap of the owner's without its message, or in a business chat, may be genuine: see `test_unverified_taps.py`.
         """
         for token in self.tokens.values():
             for data in self.buttons(token):
@@ -117,7 +117,7 @@ class Scene:
                 yield self.phone.tap(data, OWNER, **{"from": self.phone.user(OWNER, is_bot=True)})
 
     def words(self) -> Iterator[dict[str, Any]]:
-        """Links, commands and contacts that are not the owner's own word in their own chat with the bot."""
+        """Links, commands and contacts that the owner did not send in the private chat with the bot."""
         for token in self.tokens.values():
             start = f"/start {token}"
             yield self.phone.message(start, EVE)
@@ -135,7 +135,7 @@ class Scene:
             yield self.phone.message(text, EVE, chat=GROUP)
 
     def other_kinds(self) -> Iterator[dict[str, Any]]:
-        """What the owner did do, in updates that are no message and no tap of theirs."""
+        """The owner's actions in updates that are neither a message nor a tap."""
         kinds = ("edited_message", "channel_post", "edited_channel_post", "business_message", "edited_business_message")
         for kind, token in itertools.product(kinds, self.tokens.values()):
             for update in (self.phone.message(f"/start {token}", OWNER), self.contact(OWNER, OWNER)):
@@ -147,7 +147,7 @@ class Scene:
             yield self.phone.update(chosen_inline_result=result)
 
     def odd_ids(self) -> Iterator[dict[str, Any]]:
-        """Good taps in updates that have no number which the messenger would give."""
+        """Valid taps in updates whose ids no messenger would assign."""
         for token in self.tokens.values():
             odd: list[Any] = [-1, 2**63, 2**70, "x", None, [], 1.5]
             for update_id in odd:
@@ -196,7 +196,7 @@ async def own(
 async def test_1000_forged_updates_change_nothing(
     asking: Asking, own: UpdateIntake, phone: Phone, tmp_path: Path
 ) -> None:
-    """The proof of the issue: the whole database before and after, but for the numbers of the updates."""
+    """The whole database is the same before and after, except for the ids of the updates."""
     scene = Scene(phone)
     await scene.set_up(asking, own)
     before = dump(tmp_path / "taproof.db")

@@ -62,7 +62,7 @@ async def test_expired_link_is_explained(phone: Phone, api: ScriptedApi) -> None
     "payload", ["nonsense", "A" * 43, "A" * 44, "A" * 5000, "\ud800", "../../x", "<b>", "a b c", "\u202e" + "A" * 42]
 )
 async def test_unknown_payload_is_explained(payload: str, phone: Phone, api: ScriptedApi) -> None:
-    """A payload that is no session of this service gets a friendly answer."""
+    """A payload that is not a session of this service gets a friendly answer."""
     assert await phone.handle(phone.message(f"/start {payload}")) == "done"
     assert [sent["text"] for sent in api.of("sendMessage")] == [EN.unknown]
 
@@ -99,7 +99,7 @@ async def test_anything_else_gets_help(text: str, phone: Phone, api: ScriptedApi
     ],
 )
 async def test_which_content_gets_help(content: dict[str, Any], answers: int, phone: Phone, api: ScriptedApi) -> None:
-    """The bot answers texts and media, and ignores service messages, games and places."""
+    """The bot answers texts and media, and ignores service messages, games and locations."""
     assert await phone.handle(phone.message(None, **content)) == "done"
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP] * answers
 
@@ -121,7 +121,10 @@ async def test_which_content_gets_help(content: dict[str, Any], answers: int, ph
     ],
 )
 async def test_group_is_pointed_to_a_private_chat(text: str, answers: int, phone: Phone) -> None:
-    """In a group nothing is opened and no prompt shown; /start gets one polite sentence, and other talk none."""
+    """In a group, nothing is opened and no prompt is shown.
+
+    The command /start gets one polite sentence, and other messages none.
+    """
     session_token = await phone.create_session()
     for kind in ("group", "supergroup"):
         chat = {"id": -1001, "title": "G", "type": kind}
@@ -132,13 +135,13 @@ async def test_group_is_pointed_to_a_private_chat(text: str, answers: int, phone
 
 
 async def test_group_that_forbids_writing_is_left_alone(phone: Phone, api: ScriptedApi) -> None:
-    """A group where the bot may not write does not make the update come again."""
+    """An update from a group in which the bot may not write is not repeated."""
     api.fail("sendMessage", Fault(400, "Bad Request: not enough rights to send text messages to the chat"))
     assert await phone.handle(phone.message("/start", chat={"id": -1, "title": "G", "type": "group"})) == "done"
 
 
 async def test_updates_of_other_kinds_are_ignored(phone: Phone, recwarn: pytest.WarningsRecorder) -> None:
-    """Edits, channel posts, business messages, bots, and kinds yet to be invented are done without an answer."""
+    """Edits, channel posts, business messages, bots' messages and unknown kinds are acknowledged without an answer."""
     session_token = await phone.create_session()
     message = phone.message(f"/start {session_token}")["message"]
     business = {**message, "business_connection_id": "b1"}
@@ -163,7 +166,7 @@ async def test_updates_of_other_kinds_are_ignored(phone: Phone, recwarn: pytest.
 
 
 async def test_a_link_opens_whatever_comes_with_it(phone: Phone, subtests: pytest.Subtests) -> None:
-    """No other field of a message, and no odd form of one, makes the bot silent. Only the user's own words count."""
+    """Whatever other fields a message has, the bot opens the link. Only text that the user wrote counts."""
     odd = {"entities": {"rich": 1}, "reply_markup": 5, "link_preview_options": [], "edit_date": "now"}
     cases = {name: adding(name)({}) for name in OPTIONAL if name != "from"}
     cases |= {f"odd {name}": {name: value} for name, value in odd.items()}
@@ -177,7 +180,10 @@ async def test_a_link_opens_whatever_comes_with_it(phone: Phone, subtests: pytes
 
 
 async def test_answers_are_in_the_topic_of_the_user(phone: Phone, api: ScriptedApi) -> None:
-    """Also the outcome of a tap; if the topic is gone, the answer is outside topics."""
+    """Answers, including the outcome of a tap, are in the user's topic.
+
+    If the topic is gone, they are outside topics.
+    """
     topic = {"message_thread_id": 7, "is_topic_message": True}
     token = await phone.create_session()
     await phone.handle(phone.message(f"/start {token}", **topic))

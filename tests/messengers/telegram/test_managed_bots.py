@@ -1,4 +1,4 @@
-"""Updates about managed bots: only those to the service's own bot count, and only about bots of people."""
+"""Updates about managed bots: only those to the service's own bot count, and only bots of people."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ MADE = User(id=7_100_000_000, is_bot=True, first_name="Shop", username="shop_bot
 
 
 class Adopter:
-    """Stands for the service: notes what it is told."""
+    """A fake of the service that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -37,7 +37,7 @@ class Adopter:
 async def test_the_creator_and_the_bot_are_told(
     bot: Bot, api: ScriptedApi, signin: WholeSignIn, signer: ButtonSigner, clock: HandClock
 ) -> None:
-    """The token is fetched for the bot of the update; bots and accounts without a username create nothing."""
+    """The token of the created bot is fetched; updates about bots and accounts without a username create nothing."""
     api.results["getManagedBotToken"] = TOKEN
     adopter: Any = Adopter()
     conversation = Conversation(signin, signer, clock, prompts=signin.prompts, managed_bots=adopter)

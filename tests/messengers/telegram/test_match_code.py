@@ -1,7 +1,7 @@
-"""Match codes: the prompt's three numbers in place of Confirm, of which one attempt is all that there is.
+"""Match codes: the prompt has three numbers in place of Confirm, and allows one attempt.
 
-A victim who was sent a link knows no number, so that they confirm without looking is the attack. What it does not stop
-is an attacker who tells them the number meanwhile (docs/explanation/threat-model.md).
+They stop the attack in which a victim who was sent a link confirms without looking, because the victim does not know
+the number. They do not stop an attacker who tells the victim the number (docs/explanation/threat-model.md).
 """
 
 import asyncio
@@ -41,7 +41,8 @@ CONFIRMED = f"{EN.confirmed}\n\n{EN.confirmed_next}"
 ADA = MessengerIdentity("11", "Ada", "")
 BLIND = 10_000
 MOST = 0.348
-"""Of blind confirms that may pass: a third, and what chance adds to it in ten thousand."""
+"""The maximum of blind confirmations that may succeed: a third, plus a deviation that occurs once in ten thousand runs.
+"""
 
 
 # ---- chance
@@ -65,7 +66,7 @@ def codes() -> list[tuple[str, tuple[str, ...]]]:
     ],
 )
 def test_no_strategy_beats_chance(strategy: Callable[[tuple[str, ...]], str]) -> None:
-    """Neither its place nor its size nor its looks give the right one of the three away."""
+    """Neither position, size nor form reveals the right one of the three numbers."""
     drawn = codes()
     assert all(len(set(choices)) == CHOICES and right in choices for right, choices in drawn)
     assert sum(strategy(choices) == right for right, choices in drawn) / BLIND <= MOST
@@ -99,7 +100,7 @@ class Service:
         return seen.choices.index(created.match_code)
 
     async def act(self, node: int, act: str, session_token: str) -> SeenSession:
-        """Do as a tap on a button does: "0", "1" or "2" for a number, else by its letter."""
+        """Tap a button: "0", "1" or "2" for a number, or a button's letter."""
         signin = self.nodes[node]
         if act == "x":
             return await signin.cancel_session(session_token, "11")
@@ -121,7 +122,7 @@ async def service(request: pytest.FixtureRequest) -> AsyncIterator[Service]:
 
 @pytest.mark.parametrize("service", ["sqlite"], indirect=True)
 async def test_a_third_of_blind_confirms_pass_and_none_gets_a_second_attempt(service: Service, *, soak: bool) -> None:
-    """Whoever chose wrong then taps the right number, which changes nothing any more."""
+    """A user who chose a wrong number cannot change that by tapping the right one."""
 
     async def confirm_blindly() -> bool:
         created = await service.opened()
@@ -148,7 +149,7 @@ async def test_a_third_of_blind_confirms_pass_and_none_gets_a_second_attempt(ser
 
 @pytest.mark.parametrize("first", ["right", "wrong", "other wrong", "c", "x"])
 async def test_nothing_after_the_first_attempt_changes_anything(service: Service, first: str, *, soak: bool) -> None:
-    """In every order, at either process: the number again, another number, a bare Confirm, Cancel, "without phone"."""
+    """The same or another number, a bare Confirm, Cancel and "without phone" do nothing, in every order."""
     for later in itertools.permutations(["0", "1", "2", "c", "x", "w"], 3 if soak else 2):
         created = await service.opened()
         token, right = created.session_token, await service.right_place(created)
@@ -163,7 +164,7 @@ async def test_nothing_after_the_first_attempt_changes_anything(service: Service
 
 
 async def test_taps_at_the_same_instant_are_one_attempt(service: Service, *, soak: bool) -> None:
-    """Of three numbers, a bare Confirm and Cancel, tapped at once at two processes, exactly one decides."""
+    """Of three numbers, a bare Confirm and Cancel, tapped simultaneously at two processes, exactly one decides."""
     for _ in range(100 if soak else 25):
         created = await service.opened()
         token, right = created.session_token, await service.right_place(created)
@@ -219,7 +220,7 @@ async def test_wrong_number_cancels_and_says_so(phone: Phone, api: ScriptedApi, 
 
 @pytest.mark.parametrize("data", ["c:{token}", "x:{token}", "m:{token}:3", "m:{token}", "m:{token}:0:0", "c:{token}:0"])
 async def test_what_no_button_of_it_carries(data: str, phone: Phone, matching: Callable[[], Any]) -> None:
-    """A modified client's bare Confirm cancels, as a wrong number does; what is malformed does nothing."""
+    """A modified client's bare Confirm cancels, as a wrong number does; malformed data does nothing."""
     created = await matching()
     await opened(phone, phone.api, created)
     await phone.handle(phone.tap(data.format(token=created.session_token)))

@@ -25,7 +25,7 @@ def environment_proxy(proxy: HttpProxy, url: str = ADDRESS, password: str = "") 
 
 
 async def call(proxy: EnvironmentProxy, token: str, url: str = ADDRESS) -> str:
-    """Call getMe; return the username, or what failed."""
+    """Call getMe; return the username or the error."""
     bot = Bot(BotApiClient(url, proxy=proxy), token)
     try:
         return (await bot.get_me(seconds=5)).username or ""
@@ -50,7 +50,7 @@ async def test_calls_go_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_what_a_failing_proxy_is_called() -> None:
-    """The message says what the proxy did and which variable names it, without its password."""
+    """The message names the proxy's failure and the variable, without the proxy's password."""
     secure = "https://api.telegram.org"
     token = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
     with http_proxy(free_port(), login="ada:secret") as asks, http_proxy(free_port(), refusal=403) as refuses:

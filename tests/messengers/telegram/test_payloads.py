@@ -1,4 +1,4 @@
-"""What users write or paste to open a sign-in, where their app has lost the code of the link."""
+"""The texts with which users open a sign-in if their app lost the code of the link."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def test_the_ways_to_paste_a_command() -> None:
 
 
 async def test_a_pasted_command_does_what_the_link_does(phone: Phone, api: ScriptedApi) -> None:
-    """The prompt is the same, and somebody else who sends the command learns nothing."""
+    """The prompt is the same, and another user who sends the command learns nothing."""
     session_token = await opened(phone)
     await phone.handle(phone.message(f"https://t.me/Sign_In_Bot?start={session_token}"))
     await phone.handle(phone.message(f"`/start {session_token}`", 22))

@@ -1,4 +1,4 @@
-"""How a phone number is asked for: after Confirm, by a button of the keyboard; only the user's own contact counts."""
+"""The phone number is requested after Confirm, with a keyboard button; only the user's own contact counts."""
 
 import pytest
 from tests.messengers.telegram.conftest import (
@@ -52,7 +52,7 @@ async def test_confirm_asks_for_the_number(asking: Asking, api: ScriptedApi) -> 
 
 
 async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, api: ScriptedApi) -> None:
-    """Going on without confirms, the number stays away, and the button goes."""
+    """The button "Continue without" confirms without a number, and is then removed."""
     session_token = await asking.begin(OPTIONAL)
     [row, _] = api.of("editMessageText")[-1]["reply_markup"]["inline_keyboard"]
     assert [each["callback_data"] for each in untagged(row)] == [f"w:{session_token}", f"x:{session_token}"]
@@ -65,7 +65,7 @@ async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, a
 
 
 async def test_required_number_cannot_be_left_out(asking: Asking) -> None:
-    """A modified client taps "Continue without" where there is none: it is asked again."""
+    """If a modified client taps a nonexistent "Continue without", the bot asks again."""
     session_token = await asking.begin()
     await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
     assert (await asking.phone.session(session_token)).status == "pending"
@@ -73,7 +73,7 @@ async def test_required_number_cannot_be_left_out(asking: Asking) -> None:
 
 
 async def test_nothing_goes_on_without_confirm(asking: Asking) -> None:
-    """Before Confirm neither "Continue without" nor a contact confirms."""
+    """Before Confirm, neither "Continue without" nor a contact confirms."""
     session_token = (await asking.phone.signin.create_session(OPTIONAL, public=True)).session_token
     await asking.phone.handle(asking.phone.message(f"/start {session_token}"))
     await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
@@ -85,7 +85,7 @@ async def test_nothing_goes_on_without_confirm(asking: Asking) -> None:
 
 @pytest.mark.parametrize("act", ["x", "r"])
 async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Asking, api: ScriptedApi) -> None:
-    """Cancel and "This wasn't me" end the sign-in here too, and a later contact does not change it."""
+    """Cancel and "This wasn't me" end the sign-in here too, and a later contact does not change that."""
     session_token = await asking.begin()
     await asking.phone.handle(asking.phone.tap(f"{act}:{session_token}"))
     session = await asking.phone.session(session_token)
@@ -107,7 +107,7 @@ async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedAp
 
 
 async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking, clock: HandClock) -> None:
-    """Of two sign-ins that wait for a contact, the one that asked last gets it, also if it was opened again."""
+    """Of two sign-ins that wait for a contact, the one that asked last gets it. Reopening its link also counts."""
     first, second = await asking.begin(REQUIRED), await asking.begin(OPTIONAL)
     clock.now += 1000
     await asking.phone.handle(asking.phone.message(f"/start {first}"))
@@ -124,7 +124,7 @@ async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking, cl
 
 @pytest.mark.parametrize("act", ["x", "w", "r", "expires"])
 async def test_a_number_that_was_declined_goes_to_nobody_else(act: str, asking: Asking, clock: HandClock) -> None:
-    """The last one to ask is cancelled, confirmed without, reported or over: an earlier one gets nothing for it."""
+    """Once the last sign-in is cancelled, confirmed without a number, reported or expired, earlier ones get nothing."""
     last = await asking.begin(OPTIONAL)
     clock.now += 9 * MINUTE
     earlier = await asking.begin(REQUIRED)
@@ -140,7 +140,7 @@ async def test_a_number_that_was_declined_goes_to_nobody_else(act: str, asking: 
 
 
 async def test_match_code_and_number_together(asking: Asking, storage: SqliteStorage, clock: HandClock) -> None:
-    """The right number of the page asks for the contact; a wrong one cancels at once, before or after that."""
+    """The right number leads to the request for the contact; a wrong one cancels immediately, before or after that."""
     project_id = "proj_0000000000000000000009"
     await add_project(storage, clock(), "Both", project_id, developer_id="dev_pro", collect_phone=True, match_code=True)
     for wrong_after in (False, True):
@@ -162,7 +162,7 @@ async def test_match_code_and_number_together(asking: Asking, storage: SqliteSto
 async def test_project_that_stops_asking_shows_its_prompt_again(
     asking: Asking, storage: SqliteStorage, api: ScriptedApi
 ) -> None:
-    """If the plan ended meanwhile, "Continue without" leads back to Confirm, and no number is accepted."""
+    """If the plan ended in the meantime, "Continue without" leads back to Confirm, and no number is accepted."""
     session_token = await asking.begin(OPTIONAL)
     assert await storage.plans.update_plan("dev_pro", "free")
     await asking.phone.handle(asking.phone.tap(f"w:{session_token}"))
@@ -190,7 +190,7 @@ async def test_own_contact_confirms(number: str, asking: Asking, api: ScriptedAp
 
 
 async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
-    """At the instant the ten minutes are over a contact confirms nothing and is not kept."""
+    """Exactly after ten minutes, a contact confirms nothing and is not stored."""
     session_token = await asking.begin()
     clock.now += 10 * MINUTE
     await asking.phone.handle(asking.contact())
@@ -209,7 +209,7 @@ async def test_own_contact_that_is_no_number(asking: Asking) -> None:
 
 
 async def test_no_foreign_or_typed_contact_is_accepted(asking: Asking, *, soak: bool) -> None:
-    """With every kind of them; then the own one is, so it was not the asking that failed."""
+    """After every kind of foreign or typed contact is refused, the user's own is accepted."""
     other_bot = asking.phone.new_intake(bot_id=OTHER_BOT)
     sent = accepted = 0
     users = 50 if soak else 4
@@ -241,9 +241,11 @@ async def test_what_is_not_accepted_is_answered_kindly(kind: str, asking: Asking
 
 
 async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) -> None:
-    """In reply to the message that brought it, the first or a later one, or without a reply as some apps send it.
+    """The contact counts as a reply to the message with the button, the first or a later one.
 
-    Without it also if the messenger no longer has that message, or in a topic.
+    Some apps send it without a reply, which also counts.
+
+    It also counts without a reply in a topic, or if the messenger no longer has that message.
     """
     wrong = EN.phone.wrong.format(share=EN.phone.share_button)
     for user, more in enumerate(
@@ -263,7 +265,7 @@ async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) 
 
 
 async def test_help_is_help_while_a_contact_is_asked_for(asking: Asking) -> None:
-    """A command is no attempt to type a number."""
+    """A command is not treated as a typed number."""
     await asking.begin()
     await asking.phone.handle(asking.phone.message("/help"))
     assert asking.texts()[-1].startswith(EN.help)

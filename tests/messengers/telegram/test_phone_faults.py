@@ -1,4 +1,4 @@
-"""Phone numbers when something fails: one effect of each update, and not a digit in any log."""
+"""Phone numbers when something fails: each update has one effect, and no log contains a digit."""
 
 import itertools
 import logging
@@ -22,11 +22,11 @@ CONFIRMED = f"{EN.confirmed}\n\n{EN.confirmed_next}"
 
 
 class Killed(BaseException):
-    """Stands for kill -9: nothing catches it."""
+    """Stands for kill -9: no handler catches it."""
 
 
 class Dying:
-    """A store, or a Bot API, that the process does not live to see used for the `last`th time."""
+    """A store or a Bot API at whose `last`th use the process is killed."""
 
     def __init__(self, target: Any, last: int, *, after: bool, calls: "itertools.count[int] | None" = None) -> None:
         self._target = target
@@ -96,7 +96,7 @@ async def test_killed_between_any_two_steps_one_effect(
 
 
 async def test_outcome_is_shown_although_the_messenger_failed_first(asking: Asking, api: ScriptedApi) -> None:
-    """The second delivery of the update sends the reply that failed: the outcome, not "No sign-in is waiting"."""
+    """The repeated update sends the reply that failed: the outcome, not "No sign-in is waiting"."""
     session_token = await asking.begin()
     update = asking.contact()
     api.fail("sendMessage", Fault(502, "Bad Gateway"))
@@ -107,7 +107,7 @@ async def test_outcome_is_shown_although_the_messenger_failed_first(asking: Aski
 
 
 async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: ScriptedApi) -> None:
-    """A repeated update or a second contact does not share the number with another project that waits for one."""
+    """A repeated update or a second contact does not share the number with another waiting project."""
     other, asked_last = await asking.begin(OPTIONAL), await asking.begin()
     update = asking.contact()
     api.fail("sendMessage", Fault(502, "Bad Gateway"))
@@ -120,7 +120,7 @@ async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: 
 
 
 async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look at what the plan allows and the confirmation: the user is signed in, and no number is kept."""
+    """If the plan ends between its check and the confirmation, the user is signed in and no number is stored."""
     session_token = await asking.begin()
     storage = asking.phone.storage
     confirm = storage.sessions.confirm_session
@@ -145,7 +145,7 @@ async def test_no_number_reaches_a_log(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Nor an error: at debug level, of every library, while things go well and while they go wrong in many ways."""
+    """Neither a log at debug level nor an error of any library contains a number, whether things succeed or fail."""
 
     async def unavailable(*arguments: Any) -> bool:
         raise StoreUnavailable

@@ -1,4 +1,4 @@
-"""Long polling: nothing is acknowledged before it is done, nothing is lost, and the loop survives everything."""
+"""Long polling acknowledges only what is handled, loses nothing, and survives every error."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -17,9 +17,9 @@ from taproof.messengers.telegram.polling import LongPolling, PollTimes
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
 
 START = HandClock()()
-"""When the loop began to be the only one."""
+"""The time at which the loop became the only one."""
 SHORT = PollTimes(patience=0.05, longest_delay=0.05)
-"""The delays between attempts; that they grow is tested in test_connection.py."""
+"""Short delays between attempts; test_connection.py tests their growth."""
 
 
 def polling(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> LongPolling:
@@ -31,7 +31,7 @@ def running(bot: Bot, intake: UpdateIntake, times: PollTimes = SHORT) -> Abstrac
 
 
 async def test_updates_are_handled_and_acknowledged(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """Updates are asked for by kind, handled, and acknowledged by the next poll's offset."""
+    """Updates are requested by kind, handled, and acknowledged by the next poll's offset."""
     api.updates = [phone.message("/help", user) for user in (11, 12, 13)]
     last = api.updates[-1]["update_id"]
     async with running(bot, phone.intake):
@@ -85,7 +85,7 @@ async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, api: Scri
 
 
 async def test_crash_before_the_end_loses_nothing(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """An update whose claim is from a process that died is handled at once when it comes again."""
+    """A claim of a dead process does not delay an update that is delivered again."""
     update = phone.message("/help")
     await phone.storage.bots.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
     api.updates = [update]
@@ -95,7 +95,7 @@ async def test_crash_before_the_end_loses_nothing(phone: Phone, bot: Bot, api: S
 
 
 async def test_update_in_hand_is_finished_and_acknowledged_on_stop(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """Cancelled in the middle of an update, the loop brings it to its end and acknowledges it."""
+    """Cancelled in the middle of an update, the loop finishes and acknowledges it."""
     api.updates = [phone.message("/help")]
     task = asyncio.create_task(polling(bot, phone.intake).run())
 
@@ -127,7 +127,7 @@ async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
 
 
 async def test_update_that_never_succeeds_is_dropped_in_the_end(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """One chat that the Bot API cannot serve does not hold back the acknowledgement for ever."""
+    """A chat for which the Bot API always fails does not hold back the acknowledgement forever."""
     api.fail("sendMessage", Fault(500, "Internal Server Error", times=1000))
     api.updates = [phone.message("/help")]
     with capture_logs() as logs:
@@ -144,7 +144,7 @@ async def test_one_user_cannot_stop_sign_in_for_others(
     intake: UpdateIntake,
     api: ScriptedApi,
 ) -> None:
-    """Hundreds of messages of a user whom the bot may not answer do not keep another's link from being opened.
+    """Hundreds of messages of a user whom the bot may not answer do not delay another user's link.
 
     That holds also if a reply to them waits already, and what they decide is stored nevertheless.
     """
@@ -179,7 +179,10 @@ async def test_one_user_cannot_stop_sign_in_for_others(
     ],
 )
 async def test_odd_answer_does_not_end_the_loop(status: int, answer: str, phone: Phone, bot: Bot) -> None:
-    """While the answers are not the Bot API's, the loop keeps trying, logs one line, and one more when it is back."""
+    """While the answers are not those of a Bot API, the loop keeps trying.
+
+    It logs one line, and one more when it recovers.
+    """
     phone.api.fail("getUpdates", Fault(status, raw=answer, times=4))
     phone.api.updates = [phone.message("/help")]
     with capture_logs() as logs:
@@ -221,7 +224,7 @@ async def test_bug_does_not_end_the_loop(phone: Phone, bot: Bot, monkeypatch: py
 async def test_refused_polls_are_logged_with_advice(
     fault: Fault, event: str, advice: str, bot: Bot, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """An unknown token, a second program that polls and a flood limit are named, and polling goes on after a wait."""
+    """An unknown token, a second polling program and a flood limit are named, and polling continues after a delay."""
     api.fail("getUpdates", fault)
     with capture_logs() as logs:
         async with running(bot, intake):
@@ -233,7 +236,7 @@ async def test_refused_polls_are_logged_with_advice(
 
 
 async def test_webhook_that_is_still_set_is_removed(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """Polling takes the updates back from a webhook, and keeps those that wait."""
+    """Polling removes a webhook and keeps its pending updates."""
     api.webhook = "https://example.org/bot/webhook"
     api.updates = [phone.message("/help")]
     async with running(bot, phone.intake):
@@ -243,7 +246,7 @@ async def test_webhook_that_is_still_set_is_removed(phone: Phone, bot: Bot, api:
 
 
 async def test_unreadable_update_spoils_no_other(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """One update that cannot be read is passed over; those beside it are handled."""
+    """An unreadable update is skipped; those beside it are handled."""
     broken = phone.update(message={"text": 5})
     api.updates = [phone.message("/help", 11), broken, phone.message("/help", 12), phone.update(brand_new={})]
     async with running(bot, phone.intake):
@@ -252,7 +255,7 @@ async def test_unreadable_update_spoils_no_other(phone: Phone, bot: Bot, api: Sc
 
 
 async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """After an answer without usable updates, the next poll comes after a pause."""
+    """After an answer without usable updates, the next poll is delayed."""
     api.updates = [{"message": "?"}]
     loop = asyncio.get_running_loop()
     times: list[float] = []
@@ -263,7 +266,7 @@ async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: Updat
 
 
 async def test_ids_that_start_again_lower_are_received(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """After a quiet week update ids may be lower than before: once all is acknowledged, no offset is asked for."""
+    """Update ids may restart lower after a quiet week, so once all is acknowledged, no offset is sent."""
     api.updates = [phone.message("/help")]
     async with running(bot, phone.intake):
         await until(lambda: not api.updates)
@@ -273,7 +276,7 @@ async def test_ids_that_start_again_lower_are_received(phone: Phone, bot: Bot, a
 
 
 async def test_many_users_at_once(phone: Phone, bot: Bot, api: ScriptedApi) -> None:
-    """Hundreds of waiting updates are handled, each once, and all acknowledged."""
+    """Hundreds of waiting updates are each handled once, and all are acknowledged."""
     tokens = [await phone.create_session() for _ in range(150)]
     api.updates = [phone.message(f"/start {token}", 1000 + n) for n, token in enumerate(tokens)]
     api.updates += [phone.tap(f"c:{token}", 1000 + n) for n, token in enumerate(tokens)]

@@ -33,21 +33,21 @@ FIRST_KEY = new_master_key(system_entropy)
 
 @dataclass
 class Hooked:
-    """A farm whose bots' updates are posted to it."""
+    """A farm whose bots receive their updates by webhook."""
 
     farm: Farm
     keys: Encryptor
     endpoint: ProjectBotWebhooks
     running_bots: ProjectBots
     newer: list[str]
-    """The master keys from now on, for the one that `keys` has next."""
+    """The master keys that `keys` returns from now on."""
     check_seconds: float = 0.02
 
     def secret(self, bot: ServedBot) -> str:
         return self.keys.derive(f"own {bot.id}")
 
     async def post(self, path: str, secret: str, update: Any) -> int:
-        """Post as the messenger does; return the status."""
+        """POST as the messenger does, and return the status."""
         body = json.dumps(update).encode()
         messages: list[MutableMapping[str, Any]] = []
 
@@ -92,7 +92,7 @@ async def hooked(farm: Farm) -> Hooked:
 
 
 async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> None:
-    """Each bot has another secret, so the secret of one bot is not valid for updates of another."""
+    """Each bot has its own secret, so one bot's secret is not valid for updates of another."""
     bots = [hooked.farm.server.add() for _ in range(3)]
     for bot in bots:
         await hooked.farm.add_project(bot)
@@ -105,7 +105,7 @@ async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> N
 
 
 async def test_a_changed_webhook_is_set_again(hooked: Hooked) -> None:
-    """Another program's webhook, or none, would keep this project's sign-ins from being answered."""
+    """A missing or foreign webhook, which would stop this project's sign-ins, is replaced."""
     bot = hooked.farm.server.add()
     bot.webhook = {"url": "https://elsewhere.example/", "secret_token": "x"}
     await hooked.farm.add_project(bot)
@@ -121,7 +121,7 @@ async def test_a_changed_webhook_is_set_again(hooked: Hooked) -> None:
 
 
 async def test_a_rotated_master_key_gives_each_bot_its_new_secret(hooked: Hooked) -> None:
-    """The webhook is set again at once, and both secrets are accepted until then."""
+    """The webhook is set again immediately, and both secrets are accepted until then."""
     hooked.check_seconds = 3600.0
     bot = hooked.farm.server.add()
     await hooked.farm.add_project(bot)
@@ -139,7 +139,7 @@ async def test_a_rotated_master_key_gives_each_bot_its_new_secret(hooked: Hooked
 
 
 async def test_a_revoked_token_is_found_out_where_nothing_is_polled(hooked: Hooked) -> None:
-    """Nothing is posted for a bot whose token was revoked, so it is asked about now and then."""
+    """No update arrives for a bot whose token was revoked, so its token is checked regularly."""
     bot, other = hooked.farm.server.add(), hooked.farm.server.add()
     for each in (bot, other):
         await hooked.farm.add_project(each)
@@ -152,7 +152,7 @@ async def test_a_revoked_token_is_found_out_where_nothing_is_polled(hooked: Hook
 
 
 async def test_a_sign_in_is_decided_by_what_is_posted(hooked: Hooked) -> None:
-    """An update that is posted to a bot's address is handled as that bot's, once however often it is posted."""
+    """An update that is posted to a bot's address is handled as that bot's, only once however often it is posted."""
     bot = hooked.farm.server.add()
     project = await hooked.farm.add_project(bot)
     token = await hooked.farm.start_session(project)
@@ -164,7 +164,7 @@ async def test_a_sign_in_is_decided_by_what_is_posted(hooked: Hooked) -> None:
 
 
 async def test_a_stranger_learns_and_changes_nothing(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the bot's own secret every address is answered alike, and the store is not even asked."""
+    """Without the bot's own secret, every address gives the same answer, and the store is not read."""
     bot, other = hooked.farm.server.add(), hooked.farm.server.add()
     token = await hooked.farm.start_session(await hooked.farm.add_project(bot))
     await hooked.farm.add_project(other)
@@ -186,7 +186,7 @@ async def test_a_stranger_learns_and_changes_nothing(hooked: Hooked, monkeypatch
 
 
 async def test_an_update_for_a_bot_of_another_project_opens_nothing(hooked: Hooked) -> None:
-    """What is posted to one bot's address is that bot's, whatever it says."""
+    """An update belongs to the bot to whose address it was posted, whatever it contains."""
     bot, other = hooked.farm.server.add(), hooked.farm.server.add()
     token = await hooked.farm.start_session(await hooked.farm.add_project(bot))
     await hooked.farm.add_project(other)
@@ -227,7 +227,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
 
 
 async def test_own_reconnection_forgives_what_was_mended() -> None:
-    """Refusals count in a row only."""
+    """Only consecutive refusals count."""
     trouble = TelegramUnauthorizedError("Unauthorized")
     reconnection = ProjectBotReconnection(SHORT)
     for _ in range(3):

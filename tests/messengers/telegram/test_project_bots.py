@@ -1,4 +1,4 @@
-"""The bots of projects: each serves its own project alone, in one process, and none depends on another's luck."""
+"""The bots of projects: one process runs all, each serves only its project, and no failure affects another bot."""
 
 import functools
 from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,7 @@ UNKNOWN = "This request is unknown or no longer valid. To sign in, start again o
 
 
 SHORT = ProjectBotTimes(look=0.02, refused=0.02, longest_delay=0.02, watch=WatchTimes(account=0.02))
-"""Short delays: what they are for is tested, not how long they are."""
+"""Short delays: the tests check their effect, not their length."""
 
 
 @dataclass
@@ -138,7 +138,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
 
 
 async def test_each_bot_serves_its_own_project(farm: Farm) -> None:
-    """A sign-in is asked for and decided in its project's bot, and no other bot says anything."""
+    """A sign-in is shown and decided in its project's bot, and no other bot sends anything."""
     first, second = farm.server.add(), farm.server.add()
     project, other = await farm.add_project(first), await farm.add_project(second)
     created = await farm.signin.create_session(project, public=True)
@@ -195,7 +195,7 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
 
 
 async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
-    """A bot that any node has stored runs a moment later, and a removed one is no longer polled."""
+    """A bot that any node stored runs soon after, and a removed one is no longer polled."""
     bot = farm.server.add()
     project = await farm.add_project()
     async with farm.running():
@@ -229,7 +229,7 @@ async def test_a_new_token_of_a_bot_takes_over(farm: Farm) -> None:
 
 
 async def test_a_bot_that_moves_to_another_project_goes_with_it(farm: Farm) -> None:
-    """The bot's updates are the new project's from then on."""
+    """After the move, the bot's updates belong to the new project."""
     bot = farm.server.add()
     project, other = await farm.add_project(bot), await farm.add_project()
     async with farm.running():
@@ -243,7 +243,7 @@ async def test_a_bot_that_moves_to_another_project_goes_with_it(farm: Farm) -> N
 
 
 async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -> None:
-    """With its new token it serves that project alone, and the one that lost it starts no sign-ins."""
+    """With its new token, the bot serves only the new project, and the former one starts no sign-ins."""
     bot = farm.server.add()
     loser, project = await farm.add_project(bot), await farm.add_project()
     async with farm.running():
@@ -266,9 +266,10 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
 
 
 async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
-    """The developer is told in the project and the audit log, the operator in the log, once and without the token.
+    """The developer sees it in the project and the audit log, the operator in the log, once and without the token.
 
-    New sign-ins of the project are refused and go to no other bot; other bots notice nothing; it is polled no more.
+    New sign-ins of the project are refused and go to no other bot; other bots are not affected; the broken bot is no
+    longer polled.
     """
     bot, other = farm.server.add(), farm.server.add()
     project, other_project = await farm.add_project(bot), await farm.add_project(other)
@@ -317,7 +318,7 @@ async def test_a_token_that_was_wrong_from_the_start_is_found_out(farm: Farm) ->
 
 
 async def test_one_refusal_breaks_nothing(farm: Farm) -> None:
-    """A refusal that does not come twice in a row is a hiccup of the Bot API's."""
+    """A single refusal, not followed by another, is a transient failure of the Bot API."""
     bot = farm.server.add()
     await farm.add_project(bot)
     refusals = 0
@@ -340,7 +341,7 @@ async def test_one_refusal_breaks_nothing(farm: Farm) -> None:
 
 
 async def test_a_token_that_get_me_accepts_is_not_broken(farm: Farm) -> None:
-    """Before a bot is marked broken getMe must refuse its token too."""
+    """A bot is marked broken only if getMe refuses its token too."""
     bot = farm.server.add()
     await farm.add_project(bot)
     bot.faults["getUpdates"] = lambda: (401, "Unauthorized")
@@ -354,7 +355,7 @@ async def test_a_token_that_get_me_accepts_is_not_broken(farm: Farm) -> None:
 
 
 async def test_a_messenger_that_refuses_everybody_breaks_no_bot(farm: Farm) -> None:
-    """With a wrong address, or another Bot API server, every token is refused: no developer could mend that."""
+    """If every token is refused, as with a wrong address or another Bot API server, no bot is marked broken."""
     bots = [farm.server.add() for _ in range(3)]
     for bot in bots:
         await farm.add_project(bot)
@@ -371,7 +372,7 @@ async def test_a_messenger_that_refuses_everybody_breaks_no_bot(farm: Farm) -> N
 
 
 async def test_a_messenger_that_recovers_meanwhile_breaks_no_bot(farm: Farm) -> None:
-    """A bot whose token is accepted again by the time the service's own bot was checked is not broken."""
+    """A bot whose token works again once the service's own bot was checked is not marked broken."""
     bot = farm.server.add()
     await farm.add_project(bot)
 
@@ -390,7 +391,7 @@ async def test_a_messenger_that_recovers_meanwhile_breaks_no_bot(farm: Farm) -> 
 
 
 async def test_one_bots_trouble_delays_no_other(farm: Farm) -> None:
-    """Calls that hang, flood limits, updates that cannot be read, errors of the server: the others answer meanwhile."""
+    """While calls of one bot hang or fail, or its updates cannot be read, the other bots answer."""
     slow, flooded, poisoned, failing, well = (farm.server.add() for _ in range(5))
     for bot in (slow, flooded, poisoned, failing, well):
         await farm.add_project(bot)
@@ -414,7 +415,7 @@ async def test_one_bots_trouble_delays_no_other(farm: Farm) -> None:
 
 
 async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm) -> None:
-    """However many updates wait for one bot, they are begun one after the other, and those of others in between."""
+    """However many updates wait for one bot, they start one by one, and other bots' updates start in between."""
     farm.pace = 0.05
     flooded, well = farm.server.add(), farm.server.add()
     for bot in (flooded, well):
@@ -430,7 +431,7 @@ async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm) -> None:
 
 
 async def test_a_changed_username_is_learned(farm: Farm) -> None:
-    """Links are made of the username that the bot has now."""
+    """Links use the bot's current username."""
     bot = farm.server.add("Old_Bot")
     project = await farm.add_project(bot)
     async with farm.running():
@@ -445,7 +446,7 @@ async def test_a_changed_username_is_learned(farm: Farm) -> None:
 
 
 async def test_commands_are_listed_once(farm: Farm) -> None:
-    """Each bot shows its commands, in each language; when it starts again they are only looked at."""
+    """Each bot shows its commands in each language; after a restart, they are only checked."""
     bot = farm.server.add()
     await farm.add_project(bot)
     for _ in range(3):
@@ -457,7 +458,7 @@ async def test_commands_are_listed_once(farm: Farm) -> None:
 
 
 async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Farm) -> None:
-    """A rotation of the master key re-encrypts every token, but no bot starts again, since its token is the same."""
+    """A rotation of the master key re-encrypts every token, but restarts no bot, because the token is the same."""
     bot = farm.server.add()
     project = await farm.add_project(bot)
     async with farm.running():
@@ -470,7 +471,7 @@ async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Fa
 
 
 async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> None:
-    """The log names the project once. The bot is not marked broken, since its token may be right."""
+    """The log names the project once. The bot is not marked broken, because its token may be right."""
     bot, other = farm.server.add(), farm.server.add()
     project = await farm.add_project(bot)
     await farm.add_project(other)

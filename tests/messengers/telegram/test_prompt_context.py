@@ -62,7 +62,7 @@ async def test_prompt_tells_page_browser_and_place(phone: Phone, api: ScriptedAp
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_hidden_page_has_a_line(language: str) -> None:
-    """In each language's own words, which no domain can be: those stand in a type of their own."""
+    """The line uses each language's own words, which no domain can imitate, because domains are in another type."""
     context = LANGUAGES[language].context
     line = context.page_line.format(page=f"\u2068{context.page_not_told}\u2069")
     assert f"\n{line}\n" in prompt(RequestContext(hides_page=True), language=language)
@@ -71,7 +71,7 @@ def test_a_hidden_page_has_a_line(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_not_known_leaves_no_line(language: str) -> None:
-    """A project that shows nothing, or a caller of whom nothing is known: the prompt as it always was."""
+    """If the project shows nothing, or nothing is known of the caller, the prompt has no additional lines."""
     texts = LANGUAGES[language]
     for line in (texts.context.page_line, texts.context.browser_line, texts.context.place_line):
         assert line.partition("{")[0] not in prompt(RequestContext(), language=language)
@@ -126,7 +126,7 @@ async def test_browser_is_one_of_the_known_names_or_none(user_agent: str, browse
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_browser_line(language: str) -> None:
-    """With and without a system, in each language's own words."""
+    """The browser is shown with and without a system, in each language."""
     assert "\u2068Chrome\u2069" in prompt(RequestContext(), Browser("Chrome"), language)
     both = prompt(RequestContext(), Browser("Chrome", "Windows"), language)
     assert LANGUAGES[language].context.browser_on.format(browser="Chrome", system="Windows") in both

@@ -37,7 +37,7 @@ def test_prompt_tells_the_age(age: int, words: str) -> None:
 
 
 def test_buttons_have_equal_weight() -> None:
-    """Confirm and Cancel stand in one row, without decoration, and carry the token within 64 bytes."""
+    """Confirm and Cancel are in one row, without decoration, and carry the token within 64 bytes."""
     reply = opened_reply(ENGLISH, SeenSession("opened", "Acme"), SESSION_TOKEN, 0)
     assert reply.buttons is not None
     [[confirm, cancel], [not_me]] = reply.buttons.inline_keyboard
@@ -77,7 +77,7 @@ def test_no_name_breaks_out(subtests: pytest.Subtests) -> None:
 
 
 def test_own_texts_stand_beside_the_services(subtests: pytest.Subtests) -> None:
-    """A project's text is set apart like its name. Every sentence that protects the user stays, word for word."""
+    """A project's text is set apart like its name. Every sentence that protects the user stays unchanged."""
     texts = {
         "default": {"prompt_title": "t.me/evil <b>", "confirmed": "@evil & Co", "cancelled": "</code>", "expired": "&"},
         "ar": {"prompt_title": "منطقة الأعضاء", "confirmed": "شكرا"},
@@ -107,7 +107,7 @@ def test_own_texts_stand_beside_the_services(subtests: pytest.Subtests) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("outcome", ["confirmed", "cancelled", "withdrawn"])
 def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
-    """Outcome and UTC time take the prompt's place; the time cannot be reordered by right-to-left text."""
+    """The outcome with its UTC time replaces the prompt; right-to-left text cannot reorder the time."""
     seen = SeenSession(outcome, "Acme", 0, DECIDED_AT, changed=True)  # type: ignore[arg-type]
     reply = outcome_reply(LANGUAGES[language], seen, SESSION_TOKEN)
     assert "\u20682026-11-20 22:44 UTC\u2069" in reply.text
@@ -119,7 +119,7 @@ def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("outcome", ["confirmed", "returning"])
 def test_back_button_opens_the_page(language: str, outcome: str) -> None:
-    """A link with the project's name, which no name can turn around. Until the return, the user may still refuse."""
+    """The link has the project's name, which cannot reorder the text. Until the return, the user may still refuse."""
     link = "https://shop.example/#taproof_return=code"
     seen = SeenSession(outcome, "Ac\u202eme", 0, DECIDED_AT, return_link=link)  # type: ignore[arg-type]
     reply = outcome_reply(LANGUAGES[language], seen, SESSION_TOKEN)
@@ -136,7 +136,7 @@ def test_back_button_opens_the_page(language: str, outcome: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_foreign_request_names_no_project(language: str) -> None:
-    """Whoever does not own a request learns nothing about it."""
+    """A user who does not own a request learns nothing about it."""
     seen = SeenSession("foreign", "Secret project")
     texts = LANGUAGES[language]
     assert opened_reply(texts, seen, SESSION_TOKEN, 0).text == outcome_notice(texts, seen) == texts.foreign

@@ -19,7 +19,7 @@ async def open_new(phone: Phone, user_id: int = 11) -> str:
 
 
 async def test_user_with_too_many_prompts_is_told_once(phone: Phone, api: ScriptedApi) -> None:
-    """Ten within ten minutes; then one sentence, then silence, for this user only; each minute brings one back."""
+    """After ten prompts in ten minutes, this user gets one sentence and then no answer; each minute allows one more."""
     for _ in range(50):
         token = await open_new(phone)
     texts = [sent["text"] for sent in api.of("sendMessage")]
@@ -38,7 +38,7 @@ async def test_user_with_too_many_prompts_is_told_once(phone: Phone, api: Script
 
 
 async def test_decisions_are_never_limited(phone: Phone) -> None:
-    """Who has seen too many prompts can still cancel each of them."""
+    """A user who has had too many prompts can still cancel each of them."""
     tokens = [await open_new(phone) for _ in range(PROMPTS.number)]
     for _ in range(REPLIES.number * 2):
         await phone.handle(phone.message("hello"))
@@ -48,7 +48,7 @@ async def test_decisions_are_never_limited(phone: Phone) -> None:
 
 
 async def test_prompt_that_could_not_be_sent_is_not_counted(phone: Phone, api: ScriptedApi) -> None:
-    """An update that comes again and again while the Bot API fails counts once, when it is answered."""
+    """An update that is repeated while the Bot API fails counts once, when it is answered."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     for _ in range(PROMPTS.number * 2):
@@ -72,7 +72,7 @@ async def test_links_that_show_no_prompt_are_no_prompts(phone: Phone, api: Scrip
 
 @pytest.mark.parametrize("text", ["hello", "/help", "/sessions", "/block", "/start", "/start x"])
 async def test_talk_is_answered_so_often_only(text: str, phone: Phone, api: ScriptedApi) -> None:
-    """However much somebody writes, the bot's messages are few."""
+    """The bot's answers are limited, however much a user writes."""
     for _ in range(100):
         await phone.handle(phone.message(text))
     assert len(api.of("sendMessage")) == REPLIES.number

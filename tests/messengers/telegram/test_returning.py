@@ -34,7 +34,7 @@ OTHER_MESSAGE = "Bad Request: message can't be edited"
 
 @pytest.fixture
 async def projects(asking: Asking, clock: HandClock) -> None:
-    """Two projects that require the return, of which one collects phone numbers."""
+    """Two projects that require the return; one collects phone numbers."""
     more: dict[str, Any] = {"same_device": "require", "allowed_origins": ("https://shop.example",)}
     more["developer_id"] = "dev_pro"
     await add_project(asking.phone.storage, clock(), "Acme & Söhne <shop>", PROJECT, **more)
@@ -71,7 +71,7 @@ async def withdrawn_message(phone: Phone, api: ScriptedApi, session_token: str) 
 @pytest.mark.usefixtures("projects")
 @pytest.mark.parametrize("kind", ["replaced", "sent anew", "link opened again", "contact", "contact twice", "without"])
 async def test_cancel_edits_the_message_with_the_link(kind: str, asking: Asking, bot: Bot, api: ScriptedApi) -> None:
-    """The latest message of a session is edited, however it came, and the keyboard is removed once."""
+    """A session's latest message is edited, however it was sent, and the keyboard is removed once."""
     phone = asking.phone
     if kind == "sent anew":
         api.fail("editMessageText", Fault(400, OTHER_MESSAGE))
@@ -117,7 +117,7 @@ async def test_a_withdrawn_question_removes_its_keyboard_once(asking: Asking, bo
 @pytest.mark.usefixtures("projects")
 @pytest.mark.parametrize("kind", ["sent anew", "contact", "link opened again"])
 async def test_messages_that_lead_back_cannot_be_forwarded(kind: str, asking: Asking, api: ScriptedApi) -> None:
-    """All messages that show the link, or that an edit may give it, are sent protected; others are not."""
+    """Messages that show the link, or get it by an edit, are sent protected; others are not."""
     if kind == "sent anew":
         api.fail("editMessageText", Fault(400, OTHER_MESSAGE))
     session_token = await begin(asking.phone, PROJECT if kind == "sent anew" else WITH_PHONE)
@@ -137,7 +137,7 @@ async def test_messages_that_lead_back_cannot_be_forwarded(kind: str, asking: As
 @pytest.mark.parametrize(("act", "outcome"), [("x", "cancelled"), ("r", "reported")])
 @pytest.mark.parametrize("project_id", [PROJECT, WITH_PHONE])
 async def test_a_user_may_refuse_after_confirm(act: str, outcome: str, project_id: str, asking: Asking) -> None:
-    """Below the link, Cancel and "This wasn't me" end the session, and take the link out of the message."""
+    """Below the link, Cancel and "This wasn't me" end the session and remove the link from the message."""
     phone, api = asking.phone, asking.api
     session_token = await begin(phone, project_id)
     if project_id == WITH_PHONE:

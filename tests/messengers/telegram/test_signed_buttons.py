@@ -1,4 +1,4 @@
-"""What a button's tag is bound to: the user, the bot, and all that the user sees of the message around it."""
+"""A button's tag is bound to the user, the bot, and everything that the user sees in the message around it."""
 
 import functools
 from typing import Any
@@ -89,7 +89,10 @@ def prompt(signer: ButtonSigner) -> dict[str, Any]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_button_comes_back_as_it_was_made(language: str, signer: ButtonSigner) -> None:
-    """In each message and language, sent or edited, however the messenger cleans its text; 64 bytes hold the data."""
+    """In each message and language, sent or edited, the tag stays valid after the messenger cleans the text.
+
+    64 bytes hold the data.
+    """
     for kind, reply in replies(LANGUAGES[language]).items():
         assert reply.buttons is not None
         made = [each.callback_data for row in reply.buttons.inline_keyboard for each in row if each.url is None]
@@ -117,12 +120,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "an edit": {"edit_date": 1795214644},
 }
 TURNED = "\u2067" + "".join(f"\u2066{character}\u2069" for character in "Confirm") + "\u2069"
-"""A label that shows its characters in the opposite order."""
+"""A label that shows its characters in reverse order."""
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_nothing_else_may_be_shown(change: str, signer: ButtonSigner, prompt: dict[str, Any]) -> None:
-    """Genuine data counts under the genuine words alone, with nothing over them and nothing beside them."""
+    """Genuine data is accepted only in the genuine message, without other content above or beside it."""
     assert opened_by(signer, tapped(prompt)) == f"c:{TOKEN}"
     assert opened_by(signer, tapped(prompt | {"link_preview_options": {"is_disabled": True}})) == f"c:{TOKEN}"
     assert opened_by(signer, tapped(prompt | CHANGES[change])) is None
@@ -152,7 +155,10 @@ def test_no_button_may_be_changed(signer: ButtonSigner, prompt: dict[str, Any]) 
 
 
 def test_a_link_counts_by_its_label(signer: ButtonSigner) -> None:
-    """The messenger may write its URL differently. No link may come, go, move, or stand where a button was."""
+    """The messenger may write a link's URL differently.
+
+    No link may be added, removed, moved, or take a button's place.
+    """
     message = shown(signer, replies(EN)["returning"])
     [[back], [cancel], [not_me]] = message["reply_markup"]["inline_keyboard"]
     assert (back["url"], set(back)) == (LINK, {"text", "url"})
@@ -170,7 +176,7 @@ def test_a_link_counts_by_its_label(signer: ButtonSigner) -> None:
 
 
 def test_it_is_one_users_and_one_bots(signer: ButtonSigner, prompt: dict[str, Any]) -> None:
-    """Nobody else's tap counts, nor one that another bot brings, nor one on a button that is not there."""
+    """A tap of another user, through another bot, or on a nonexistent button does not count."""
     assert opened_by(signer, tapped(prompt, user_id=22)) is None
     assert opened_by(signer, tapped(prompt | {"chat": {"id": 22, "type": "private"}}, user_id=22)) is None
     assert opened_by(signer, tapped(prompt), BOT_ID + 1) is None
@@ -183,7 +189,7 @@ def test_it_is_one_users_and_one_bots(signer: ButtonSigner, prompt: dict[str, An
 
 
 def test_a_message_that_is_not_shown_any_more_counts_no_more(signer: ButtonSigner, prompt: dict[str, Any]) -> None:
-    """Neither an inaccessible message, nor an inline one."""
+    """A tap on an inaccessible or inline message does not count."""
     inaccessible = {"chat": prompt["chat"], "message_id": 501, "date": 0}
     query = tapped(prompt).model_dump(exclude={"message"}, by_alias=True)
     for message in (inaccessible, None):
@@ -191,7 +197,7 @@ def test_a_message_that_is_not_shown_any_more_counts_no_more(signer: ButtonSigne
 
 
 def test_a_rotation_of_the_master_key_loses_no_tap(prompt: dict[str, Any]) -> None:
-    """A button counts as long as the key that it was signed with is among the master keys, and no longer."""
+    """A button is valid as long as the key that signed it is among the master keys, and no longer."""
     old, new = new_master_key(system_entropy), new_master_key(system_entropy)
     message = shown(signer_with(old), replies(EN)["prompt"])
     for keys in ((old,), (old, new), (new, old)):
@@ -214,7 +220,7 @@ def sent_message(parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 async def test_a_prompt_and_its_phone_request_work_as_sent(asking: Asking, api: ScriptedApi) -> None:
-    """From the link to the decision with the very buttons that the bot sends; no call more than without tags."""
+    """The buttons that the bot sends work from the link to the decision, without more calls than without tags."""
     session_token = (await asking.phone.signin.create_session("proj_0000000000000000000008", public=True)).session_token
     await asking.phone.handle(asking.phone.message(f"/start {session_token}"))
     message = sent_message(api.of("sendMessage")[-1])
@@ -229,7 +235,7 @@ async def test_a_prompt_and_its_phone_request_work_as_sent(asking: Asking, api: 
 
 
 def test_the_tag_survives_what_the_messenger_does_to_a_text(signer: ButtonSigner) -> None:
-    """It removes some characters and makes all spaces alike; the number of spaces and lines is not its to change."""
+    """The messenger removes some characters and makes all spaces alike, but keeps the number of spaces and lines."""
     reply = Reply("a\u00a0b\u200e \u2068c\u030a\u0333\u2069\n\nd", replies(EN)["block"].buttons)
     message = shown(signer, reply)
     for text in ("a b \u2068c\u2069\n\nd", "a b c\n\nd", " a b \u200cc\n\nd\n"):

@@ -25,7 +25,7 @@ EXPIRED = f"{EN.expired}\n\n{EN.expired_next}"
 
 
 async def test_confirm(phone: Phone, api: ScriptedApi) -> None:
-    """Confirm records the identity; the message is edited, without buttons, and the tap is answered."""
+    """Confirm records the identity; the message is edited without buttons, and the tap is answered."""
     session_token = await opened(phone)
     assert await phone.handle(phone.tap(f"c:{session_token}")) == "done"
     session = await phone.session(session_token)
@@ -41,7 +41,7 @@ async def test_confirm(phone: Phone, api: ScriptedApi) -> None:
 
 
 async def test_cancel(phone: Phone, api: ScriptedApi) -> None:
-    """Cancel ends the session and records nobody."""
+    """Cancel ends the session and records no identity."""
     session_token = await opened(phone)
     await phone.handle(phone.tap(f"x:{session_token}"))
     session = await phone.session(session_token)
@@ -50,7 +50,7 @@ async def test_cancel(phone: Phone, api: ScriptedApi) -> None:
 
 
 async def test_user_without_username_or_last_name(phone: Phone) -> None:
-    """A missing username is stored as "", and names without what cannot be stored. Ids have up to 52 bits."""
+    """A missing username is stored as "", and names lose characters that cannot be stored. Ids have up to 52 bits."""
     session_token = await opened(phone, 2**52 - 1)
     user = {"id": 2**52 - 1, "is_bot": False, "first_name": "A\ud800d\x00a 👩‍🚀"}
     await phone.handle(phone.tap(f"c:{session_token}", 2**52 - 1, **{"from": user}))
@@ -59,7 +59,7 @@ async def test_user_without_username_or_last_name(phone: Phone) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("c", "c"), ("c", "x"), ("x", "c"), ("x", "x")])
 async def test_stale_tap_says_what_became_of_it(first: str, second: str, phone: Phone, api: ScriptedApi) -> None:
-    """A tap after the decision changes nothing; pop-up and message tell the decision and its time."""
+    """A tap after the decision changes nothing; pop-up and message show the decision and its time."""
     session_token = await opened(phone)
     await phone.handle(phone.tap(f"{first}:{session_token}"))
     phone.clock.now += 3 * MINUTE
@@ -70,7 +70,7 @@ async def test_stale_tap_says_what_became_of_it(first: str, second: str, phone: 
 
 
 async def test_tap_at_the_edge_does_not_confirm(phone: Phone, api: ScriptedApi) -> None:
-    """At the instant the ten minutes are over a tap confirms nothing, and the prompt says that it expired."""
+    """Exactly after ten minutes, a tap confirms nothing, and the prompt says that it expired."""
     session_token = await opened(phone)
     phone.clock.now += 10 * MINUTE
     await phone.handle(phone.tap(f"c:{session_token}"))
@@ -80,7 +80,7 @@ async def test_tap_at_the_edge_does_not_confirm(phone: Phone, api: ScriptedApi) 
 
 
 async def test_foreign_tap_gets_an_alert_without_details(phone: Phone, api: ScriptedApi) -> None:
-    """Another account's tap, however it came by the button, decides nothing and learns nothing."""
+    """A tap of another account, even with a genuine button, decides nothing and reveals nothing."""
     session_token = await opened(phone)
     await phone.handle(phone.tap(f"c:{session_token}", 22))
     assert (await phone.session(session_token)).status == "pending"
@@ -97,7 +97,7 @@ async def test_tap_on_a_purged_session(phone: Phone, api: ScriptedApi) -> None:
 
 
 async def test_tap_before_opening_decides_nothing(phone: Phone) -> None:
-    """A session that nobody opened has no owner, so nobody can confirm it."""
+    """A session that nobody opened has no owner, so no tap can confirm it."""
     session_token = await phone.create_session()
     await phone.handle(phone.tap(f"c:{session_token}"))
     assert (await phone.session(session_token)).status == "pending"
@@ -116,7 +116,7 @@ async def test_tap_before_opening_decides_nothing(phone: Phone) -> None:
     ],
 )
 async def test_prompt_that_cannot_be_edited(description: str, *, resent: bool, phone: Phone, api: ScriptedApi) -> None:
-    """The user learns of the decision by a message of its own when the prompt cannot be edited."""
+    """If the prompt cannot be edited, the user learns of the decision in a new message."""
     session_token = await opened(phone)
     api.fail("editMessageText", Fault(400, description))
     assert await phone.handle(phone.tap(f"c:{session_token}")) == "done"
@@ -125,7 +125,7 @@ async def test_prompt_that_cannot_be_edited(description: str, *, resent: bool, p
 
 
 async def test_tap_that_is_too_old_to_answer(phone: Phone, api: ScriptedApi) -> None:
-    """A pop-up that comes too late is dropped; the decision and the edited message stand."""
+    """A late pop-up is dropped; the decision and the edited message stay."""
     session_token = await opened(phone)
     refusal = "Bad Request: query is too old and response timeout expired or query ID is invalid"
     api.fail("answerCallbackQuery", Fault(400, refusal))
@@ -143,7 +143,7 @@ async def test_tap_that_is_too_old_to_answer(phone: Phone, api: ScriptedApi) -> 
     ],
 )
 async def test_user_who_cannot_be_reached(fault: Fault, phone: Phone, api: ScriptedApi) -> None:
-    """A user who blocked the bot is no reason to deliver the update again."""
+    """An update of a user who blocked the bot is not repeated."""
     api.fail("sendMessage", Fault(fault.status, fault.description))
     with capture_logs() as logs:
         assert await phone.handle(phone.message("/start")) == "done"
@@ -152,7 +152,7 @@ async def test_user_who_cannot_be_reached(fault: Fault, phone: Phone, api: Scrip
 
 
 async def test_flood_limit_is_waited_out(phone: Phone, api: ScriptedApi) -> None:
-    """`retry_after` is honoured for the prompt and for the outcome of a decision, and they are sent in the end."""
+    """`retry_after` is obeyed for the prompt and for the outcome of a decision, and both are finally sent."""
     for method in ["sendMessage", "editMessageText"]:
         api.fail(method, Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}))
     session_token = await opened(phone)
@@ -161,7 +161,7 @@ async def test_flood_limit_is_waited_out(phone: Phone, api: ScriptedApi) -> None
 
 
 async def test_reply_that_decides_nothing_does_not_wait(phone: Phone, api: ScriptedApi) -> None:
-    """Help, refusals and stale taps that meet the flood limit are left out, and the update is done."""
+    """At the flood limit, help, refusals and replies to stale taps are dropped, and the update is finished."""
     session_token = await opened(phone)
     assert await phone.handle(phone.tap(f"c:{session_token}")) == "done"
     api.calls.clear()
@@ -183,7 +183,7 @@ async def test_reply_that_decides_nothing_does_not_wait(phone: Phone, api: Scrip
 
 
 async def test_nothing_personal_is_logged(phone: Phone, api: ScriptedApi) -> None:
-    """No session token, name, or text of a user reaches the log, also when things go wrong."""
+    """No log line contains a session token, a name or a user's text, even on failures."""
     with capture_logs() as logs:
         session_token = await opened(phone)
         api.fail("editMessageText", Fault(400, "Bad Request: message to edit not found"))

@@ -1,4 +1,4 @@
-"""The types of the Bot API: read from what the documentation shows, with all the fields that are not used here."""
+"""The types of the Bot API, read from its documented examples, including fields that are not used here."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ PROMPT: dict[str, Any] = {
 
 
 def test_callback_query() -> None:
-    """A tap with the message as it is now; with one that is not accessible any more; with none, in inline mode."""
+    """A tap is read with its current message, with an inaccessible message, and without one in inline mode."""
     query: dict[str, Any] = {"id": "4382", "from": ADA, "chat_instance": "-8", "data": "c:1", "message": PROMPT}
     update = Update.model_validate({"update_id": 1, "callback_query": query})
     tapped = update.callback_query
@@ -99,7 +99,7 @@ def test_callback_query() -> None:
     ],
 )
 def test_what_is_not_as_documented(model: type[BaseModel], sample: dict[str, Any], change: dict[str, Any]) -> None:
-    """A field of another type than the documented one is refused, rather than met later."""
+    """A field whose type differs from the documented one is refused when it is read."""
     model.model_validate(sample)
     with pytest.raises(ValidationError):
         model.model_validate(sample | change)

@@ -1,4 +1,4 @@
-"""Taps whose message proves nothing: none is a dead end, none signs anybody in, and each is counted by its reason."""
+"""Taps with an unverifiable message: none is a dead end, none signs anybody in, and each is counted by its reason."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ REASONS: dict[str, TapRefusal] = {
     "link_preview_options": "changed_look",
     "edit_date": "wrong_signature",
 }
-"""The fields that make Confirm prove nothing, unless the messenger adds them to each message by itself."""
+"""Fields that make Confirm unverifiable, unless the messenger adds them to every message."""
 AS_TYPED = {"mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
 
 
@@ -61,7 +61,7 @@ ADDED: dict[str, tuple[Change, TapRefusal | None]] = {
     "a text that turns": (lambda message: {**message, "text": f"\u200f{message['text']}"}, "changed_look"),
     "other spaces": (lambda message: {**message, "text": message["text"].replace(" ", "\u00a0")}, None),
 }
-"""What the messenger may add to a message, and the reason why Confirm proves nothing if it does so only once."""
+"""Changes that the messenger may add to a message, each with the reason for refusing Confirm if it occurs only once."""
 MISSING: dict[str, tuple[Change, TapRefusal]] = {
     "inaccessible": (only("chat", "message_id", date=0), "inaccessible_message"),
     "no message": (lambda _: None, "no_message"),
@@ -75,11 +75,11 @@ MISSING: dict[str, tuple[Change, TapRefusal]] = {
     "odd chat": (without(chat="private"), "unreadable_message"),
     "empty": (lambda _: {}, "unreadable_message"),
 }
-"""What the messenger may leave out or change, and the reason why Confirm then proves nothing."""
+"""Parts that the messenger may leave out or change, each with the reason for refusing Confirm."""
 
 
 class Scene:
-    """Users who open links and tap, and what was counted."""
+    """Users who open links and tap, and the counted refusals."""
 
     def __init__(self, phone: Phone, api: ScriptedApi, intakes: list[UpdateIntake]) -> None:
         self.phone, self.api, self.intakes = phone, api, intakes
@@ -133,7 +133,7 @@ def scene(phone: Phone, api: ScriptedApi) -> Scene:
 
 
 async def test_no_field_makes_a_dead_end(scene: Scene, subtests: pytest.Subtests) -> None:
-    """Whatever comes with a message once: Confirm works, or gives a fresh prompt with which it does."""
+    """Whatever one message contains, Confirm works, or gives a new prompt in which it works."""
     for name, (change, reason) in (ADDED | MISSING).items():
         with subtests.test(name), capture_logs() as logs:
             user_id, token, prompt = await scene.open()
@@ -151,7 +151,7 @@ async def test_no_field_makes_a_dead_end(scene: Scene, subtests: pytest.Subtests
 
 
 async def test_what_the_messenger_adds_to_every_message_is_no_obstacle(scene: Scene, subtests: pytest.Subtests) -> None:
-    """An addition to the answer of sendMessage is the messenger's own, so it is covered by the buttons' tag."""
+    """An addition to the answer of sendMessage is the messenger's own, so the buttons' tag covers it."""
     for name, (change, _) in ADDED.items():
         if name == "business_connection_id":
             continue  # Such a message is not in the bot's own chat.
@@ -167,7 +167,7 @@ async def test_what_the_messenger_adds_to_every_message_is_no_obstacle(scene: Sc
 
 
 async def test_cancel_and_reports_always_work(scene: Scene, subtests: pytest.Subtests) -> None:
-    """They need no proof of what the user saw, and count as taps like any other."""
+    """Cancel and reports need no proof of what the user saw, and count as other taps."""
     for name, (change, _) in (ADDED | MISSING).items():
         with subtests.test(name):
             user_id, token, prompt = await scene.open()
@@ -185,7 +185,7 @@ async def test_cancel_and_reports_always_work(scene: Scene, subtests: pytest.Sub
 
 @pytest.mark.parametrize("act", ["c", "x", "r"])
 async def test_only_the_owner_gets_anything(act: str, scene: Scene) -> None:
-    """Another account that sends the data of the owner's button is told nothing but that it is not theirs."""
+    """Another account that sends the data of the owner's button only learns that the request is not theirs."""
     _, token, prompt = await scene.open()
     for change, _ in MISSING.values():
         eve = next(scene.ids)
@@ -228,7 +228,7 @@ async def test_taps_that_are_no_taps_of_the_owner_in_the_own_chat(scene: Scene) 
 
 
 async def test_the_mode_without_messages_is_ended(scene: Scene) -> None:
-    """A tap that comes with `inline_message_id` makes the bot ask for taps with messages, and send a fresh prompt."""
+    """A tap with `inline_message_id` makes the bot ask for taps with messages, and send a new prompt."""
     user_id, token, prompt = await scene.open()
     await scene.tap(user_id, prompt, "c", lambda _: None, inline_message_id="AAAA")
     assert scene.api.of("setMySettings") == [{"callback_query_mode": "default"}]
@@ -245,7 +245,10 @@ async def test_the_mode_without_messages_is_ended(scene: Scene) -> None:
 
 
 async def test_fresh_prompts_are_limited(scene: Scene, clock: HandClock) -> None:
-    """Quick taps get one; a session gets three. Then the user learns what still works, and Cancel does."""
+    """Quick taps get one new prompt, and a session at most three.
+
+    Then the user learns that Cancel still works, and it does.
+    """
     user_id, token, prompt = await scene.open()
     texts = []
     for _ in range(5):
@@ -261,7 +264,7 @@ async def test_fresh_prompts_are_limited(scene: Scene, clock: HandClock) -> None
 
 
 async def test_one_tap_has_one_fresh_prompt(scene: Scene, clock: HandClock) -> None:
-    """Delivered twice, to two nodes at once, or again after a failure between storing and sending."""
+    """A tap gets one new prompt, even if it is delivered twice, to two nodes, or again after a failed sending."""
     change = MISSING["inaccessible"][0]
 
     async def sent(user_id: int) -> int:
@@ -291,7 +294,7 @@ async def test_one_tap_has_one_fresh_prompt(scene: Scene, clock: HandClock) -> N
 
 
 async def test_a_decided_session_gets_no_fresh_prompt(scene: Scene) -> None:
-    """The answer says what became of it, also if an app shows the earlier state of the message."""
+    """The answer gives the outcome, even if an app shows an earlier state of the message."""
     user_id, _, prompt = await scene.open()
     await scene.tap(user_id, prompt, "c")
     sent = len(scene.api.of("sendMessage"))
@@ -302,7 +305,7 @@ async def test_a_decided_session_gets_no_fresh_prompt(scene: Scene) -> None:
 
 
 async def test_unblock_is_offered_again(scene: Scene) -> None:
-    """Whoever has the bot's token must not end a block, so an unproven tap gets the genuine list."""
+    """The holder of the bot's token must not end a block, so an unverified tap gets the genuine list."""
     user_id, _, prompt = await scene.open()
     await scene.tap(user_id, prompt, "r")
     [reported] = scene.prompts(user_id)
@@ -314,7 +317,7 @@ async def test_unblock_is_offered_again(scene: Scene) -> None:
 
 
 async def test_an_edit_keeps_what_somebody_else_put_above(scene: Scene) -> None:
-    """An attacker's copy that replies to other words stays unproven, also after the service has edited it."""
+    """An attacker's copy with a reply to other text stays unverified after the service edits it."""
     user_id, _, prompt = await scene.open()
     scene.api.shown_as = partial(shown, adding("reply_to_message"))
     await scene.tap(user_id, prompt, "r", adding("reply_to_message"))
@@ -326,7 +329,7 @@ async def test_an_edit_keeps_what_somebody_else_put_above(scene: Scene) -> None:
 
 
 async def test_unknown_formatting_is_logged_by_name(scene: Scene) -> None:
-    """The log names the kinds, and nothing that anybody could have written into them."""
+    """The log names the kinds of formatting, but no text that a user could have written."""
     user_id, _, prompt = await scene.open()
     kinds = ["holo_text", "spoiler", "Quiz! \x1b[2J"]
     change: Change = lambda message: {**message, "entities": [{"type": kind} for kind in kinds]}  # noqa: E731

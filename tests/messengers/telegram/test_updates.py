@@ -46,7 +46,7 @@ def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: Hand
 
 
 async def test_second_delivery_has_no_effect(phone: Phone, api: ScriptedApi) -> None:
-    """An update that was done is acknowledged again and nothing else."""
+    """A second delivery of a handled update is acknowledged and has no effect."""
     session_token = await phone.create_session()
     for update in [phone.message(f"/start {session_token}"), phone.tap(f"c:{session_token}")]:
         assert await phone.handle(update) == "done"
@@ -95,7 +95,7 @@ async def test_second_delivery_to_another_process(phone: Phone, api: ScriptedApi
 
 
 async def test_update_in_progress_elsewhere_is_requested_again(phone: Phone, api: ScriptedApi) -> None:
-    """Another process's claim is respected for its lease, and taken over when that process is gone."""
+    """Another process's claim is respected during its lease, and taken over when that process is gone."""
     update = phone.message("/help")
     await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), 0)
     phone.clock.now += updates.LEASE - 1
@@ -107,7 +107,7 @@ async def test_update_in_progress_elsewhere_is_requested_again(phone: Phone, api
 
 
 async def test_claims_of_the_previous_poller_are_taken_over_at_once(phone: Phone, api: ScriptedApi) -> None:
-    """After a crash the next poller need not wait for the claims of the one before to lapse."""
+    """After a crash, the next poller does not wait for its predecessor's claims to expire."""
     update = phone.message("/help")
     await phone.storage.bots.claim_update(BOT_ID, update["update_id"], phone.clock(), phone.clock())
     phone.clock.now += SECOND
@@ -116,7 +116,7 @@ async def test_claims_of_the_previous_poller_are_taken_over_at_once(phone: Phone
 
 
 async def test_two_pollers_for_a_moment(phone: Phone, api: ScriptedApi) -> None:
-    """A poller that was replaced without knowing it does not take over the later claims of its successor."""
+    """A poller that was replaced without noticing does not take over its successor's later claims."""
     update = phone.message("/help")
     since = phone.clock()
     phone.clock.now += SECOND
@@ -130,7 +130,7 @@ async def test_two_pollers_for_a_moment(phone: Phone, api: ScriptedApi) -> None:
 
 
 async def test_own_claim_is_resumed_at_once(phone: Phone, api: ScriptedApi) -> None:
-    """When the reply could not be sent, the only poller tries again without waiting for its own claim to lapse."""
+    """If the reply could not be sent, the only poller retries without waiting for its own claim to expire."""
     update = phone.message("/help")
     since = phone.clock()
     phone.clock.now += SECOND
@@ -155,7 +155,7 @@ async def test_same_update_twice_at_once(phone: Phone, bot: Bot) -> None:
 
 
 async def test_decision_survives_a_lost_reply(phone: Phone, api: ScriptedApi) -> None:
-    """The Bot API fails after the decision is committed: the update comes again and the user is shown the decision."""
+    """If the Bot API fails after the decision is committed, the update is repeated and the user sees the decision."""
     session_token = await phone.create_session()
     await phone.handle(phone.message(f"/start {session_token}"))
     tap = phone.tap(f"c:{session_token}")
@@ -179,7 +179,7 @@ async def test_decision_survives_a_lost_reply(phone: Phone, api: ScriptedApi) ->
     ],
 )
 async def test_trouble_with_the_bot_api_loses_nothing(fault: Fault, phone: Phone, api: ScriptedApi) -> None:
-    """With any failure of the Bot API, the update is not finished before its reply was sent."""
+    """With any failure of the Bot API, an update is not finished before its reply is sent."""
     api.fail("sendMessage", Fault(fault.status, fault.description, raw=fault.raw))
     update = phone.message("/help")
     assert await phone.handle(update, sole_since=START) == "unanswered"
@@ -191,7 +191,7 @@ async def test_trouble_with_the_bot_api_loses_nothing(fault: Fault, phone: Phone
 async def test_store_that_is_away_loses_nothing(
     part: str, method: str, phone: Phone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the store cannot be reached, updates come again."""
+    """While the store is unavailable, updates are repeated."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     with monkeypatch.context() as away:
@@ -238,7 +238,7 @@ async def test_passing_bug_is_survived(phone: Phone, bot: Bot) -> None:
 
 
 async def test_bug_of_the_store_does_not_stop_the_bot(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unexpected error makes the update come again, and `handle` never raises."""
+    """An unexpected error makes the update repeat, and `handle` never raises."""
 
     async def broken(*_: Any) -> None:
         raise RuntimeError("secret")
@@ -250,7 +250,7 @@ async def test_bug_of_the_store_does_not_stop_the_bot(phone: Phone, monkeypatch:
 
 
 async def test_handling_has_a_limit_where_the_messenger_waits_for_it(phone: Phone, bot: Bot) -> None:
-    """Slow handling of an update from a webhook is broken off, and another process can claim the update at once."""
+    """Slow handling of an update from a webhook is cancelled, and another process can claim the update immediately."""
     handler = Counting()
     handler.may_end.clear()
     intake = intake_with(handler, bot, phone.storage, phone.clock, handling=0.05)
@@ -272,7 +272,7 @@ async def claimed_at(storage: SqliteStorage, update: dict[str, Any]) -> int:
 
 @dataclass
 class Nodes:
-    """Two processes on one store: the first one is handling an update, and its handler ends when the test says so."""
+    """Two processes on one store: the first is handling an update, and its handler ends when the test allows it."""
 
     working: Counting
     handling: asyncio.Task[str]
@@ -286,7 +286,10 @@ Begin = Callable[..., Awaitable[Nodes]]
 
 @pytest.fixture
 def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> Begin:
-    """Renewals follow the loop's clock, so they are fast here. The claims follow the clock that the test sets."""
+    """Begin to handle the update.
+
+    Renewals follow the loop's clock and are fast here; claims follow the clock that the test sets.
+    """
 
     async def begin(lose: float = 60.0) -> Nodes:
         working, elsewhere = Counting(), Counting()
@@ -301,7 +304,7 @@ def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> B
 
 
 def test_the_promised_seconds() -> None:
-    """An update of a dead process is taken over within ten seconds; a live one breaks off two seconds before that."""
+    """An update of a dead process is taken over within ten seconds; a live one stops two seconds before that."""
     assert updates.LEASE + webhook.RETRY_SECONDS * SECOND < 10 * SECOND
     assert LOSE_SECONDS * SECOND <= updates.LEASE - 2 * SECOND
 
@@ -326,7 +329,7 @@ async def test_a_slow_process_keeps_its_update(begin: Begin, storage: SqliteStor
 async def test_a_process_whose_update_was_taken_over_breaks_off(
     begin: Begin, storage: SqliteStorage, clock: HandClock
 ) -> None:
-    """A process that was suspended finds that another one has its update: it stops, and leaves the claim alone."""
+    """A suspended process whose update was taken over stops, and leaves the claim alone."""
     nodes = await begin()
     taken_at = clock() + updates.LEASE
     assert await storage.bots.claim_update(BOT_ID, nodes.update["update_id"], taken_at, taken_at) == "claimed"
@@ -343,7 +346,10 @@ async def never(*_: Any) -> None:
 async def test_a_process_that_is_cut_off_breaks_off_before_the_claim_ends(
     renew: Callable[..., Any], begin: Begin, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without renewals it stops by itself. Another process waits until the claim has ended, and then handles it."""
+    """Without renewals, a process stops by itself.
+
+    Another one waits until the claim has expired, and then handles the update.
+    """
     answers: Iterator[Callable[..., Any]] = iter([storage.bots.claim_update])
     with monkeypatch.context() as away:
         away.setattr(storage.bots, "claim_update", lambda *values: next(answers, renew)(*values))  # noqa: PLW0108
@@ -374,13 +380,13 @@ async def test_a_process_that_is_cut_off_breaks_off_before_the_claim_ends(
     ],
 )
 async def test_malformed_update_is_done(update: dict[str, Any], intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A malformed update would be malformed again, so it is acknowledged."""
+    """A malformed update would stay malformed, so it is acknowledged."""
     assert await intake.handle(update) == "done"
     assert api.calls == []
 
 
 async def test_endless_nesting_is_done(phone: Phone) -> None:
-    """An update that is nested without end does no harm."""
+    """An endlessly nested update is acknowledged and causes no failure."""
     update = phone.message("hello")
     innermost = update["message"]
     for _ in range(5000):

@@ -62,7 +62,7 @@ async def reported_count(phone: Phone) -> int:
 
 
 async def test_report_on_a_prompt_cancels_blocks_and_counts(phone: Phone, api: ScriptedApi) -> None:
-    """A tap signs nobody in, blocks the project, and offers Unblock. Its developer counts it once, also if repeated."""
+    """A tap signs nobody in, blocks the project, and offers Unblock. Repeated reports count once for the developer."""
     session_token = await opened(phone)
     for taps in range(1, 4):
         assert await phone.handle(phone.tap(f"r:{session_token}")) == "done"
@@ -87,7 +87,10 @@ async def test_outcome_of_a_report_reaches_the_user_without_the_prompt(phone: Ph
 
 
 async def test_link_of_a_blocked_project_is_explained_and_can_be_unblocked(phone: Phone, api: ScriptedApi) -> None:
-    """Blocked, no link of the project makes a prompt; unblocked, the next one does. A reported one stays cancelled."""
+    """While the project is blocked, no link creates a prompt; after Unblock, the next one does.
+
+    A reported session stays cancelled.
+    """
     first = await opened(phone)
     await phone.handle(phone.tap(f"r:{first}"))
     second = await opened(phone)
@@ -104,7 +107,7 @@ async def test_link_of_a_blocked_project_is_explained_and_can_be_unblocked(phone
 
 
 async def test_confirm_of_a_blocked_project_decides_nothing(phone: Phone, api: ScriptedApi) -> None:
-    """Of two prompts of one project the report on one also keeps the other from being confirmed."""
+    """After a report, another prompt of the same project cannot be confirmed either."""
     one, two = await opened(phone), await opened(phone)
     await phone.handle(phone.tap(f"r:{one}"))
     await phone.handle(phone.tap(f"c:{two}"))
@@ -126,7 +129,7 @@ async def test_report_of_an_expired_prompt_blocks_without_a_count(phone: Phone) 
 
 
 async def test_sessions_lists_the_latest_with_a_button_each(phone: Phone, api: ScriptedApi) -> None:
-    """The list shows only the user's own confirmed sign-ins, newest first, with names and times and no token."""
+    """The list shows only the user's own confirmed sign-ins, newest first, with names and times but no token."""
     await add_project(phone.storage, phone.clock(), "Blog", OTHER_ID)
     first = await confirmed(phone)
     await confirmed(phone, 22)
@@ -151,7 +154,7 @@ async def test_sessions_lists_the_latest_with_a_button_each(phone: Phone, api: S
 
 
 async def test_sessions_of_a_user_without_any(phone: Phone, api: ScriptedApi) -> None:
-    """Without a sign-in in 30 days the answer says so."""
+    """If the user has no sign-in of the last 30 days, the answer says so."""
     await confirmed(phone)
     phone.clock.now += 31 * DAY
     await phone.handle(phone.message("/sessions"))
@@ -200,7 +203,7 @@ async def test_other_peoples_sign_ins_cannot_be_reported(phone: Phone, api: Scri
 
 
 async def test_own_waiting_session_is_no_past_sign_in(phone: Phone) -> None:
-    """The button of the list, forged for a session that waits, does nothing: only its prompt's buttons decide it."""
+    """A forged button of the list for a waiting session does nothing: only its prompt's buttons decide it."""
     session_token = await opened(phone)
     await phone.handle(phone.tap(report_of(session_token)))
     assert (await phone.session(session_token)).status == "pending"
@@ -209,7 +212,7 @@ async def test_own_waiting_session_is_no_past_sign_in(phone: Phone) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_report_of_a_developers_own_sign_in_says_what_it_ended(language: str) -> None:
-    """Nobody is still signed in to the service then; the button ends the block of its project."""
+    """A report signs the developer out of the service everywhere; the button ends the block of its project."""
     texts = LANGUAGES[language].control
     seen = SeenSession("reported", "Acme & Söhne <shop>", project_id=PROJECT_ID, signed_out=True)
     shown = reported_reply(texts, seen)
@@ -223,7 +226,7 @@ def test_report_of_a_developers_own_sign_in_says_what_it_ended(language: str) ->
 
 
 async def test_block_and_unblock(phone: Phone, api: ScriptedApi) -> None:
-    """/block offers what the user signed in to and has not blocked; /unblock what they have."""
+    """/block offers the projects that the user signed in to and has not blocked, /unblock the blocked ones."""
     await confirmed(phone)
     await confirmed(phone)
     await phone.handle(phone.message("/block"))
@@ -247,7 +250,7 @@ async def test_block_and_unblock(phone: Phone, api: ScriptedApi) -> None:
 
 
 async def test_blocks_are_each_users_own(phone: Phone) -> None:
-    """A user's taps change their own blocks only."""
+    """A user's taps change only that user's blocks."""
     await phone.handle(phone.tap(f"b:{PROJECT_ID}", 11))
     assert not await phone.storage.users.is_blocked("22", PROJECT_ID)
     await phone.handle(phone.tap(f"u:{PROJECT_ID}", 22))
@@ -255,7 +258,7 @@ async def test_blocks_are_each_users_own(phone: Phone) -> None:
 
 
 async def test_project_that_is_gone(phone: Phone, api: ScriptedApi) -> None:
-    """A button of a deleted project says that there is nothing to change any more."""
+    """A button of a deleted project answers that there is nothing left to change."""
     await phone.storage.projects.delete_project("dev_1", PROJECT_ID)
     for act in "bu":
         await phone.handle(phone.tap(f"{act}:{PROJECT_ID}"))
@@ -294,7 +297,7 @@ async def test_project_that_is_gone(phone: Phone, api: ScriptedApi) -> None:
     ],
 )
 async def test_malformed_data_is_answered_and_changes_nothing(data: str, phone: Phone, api: ScriptedApi) -> None:
-    """A modified client can send any callback data."""
+    """A modified client can send any callback data, which is answered and changes nothing."""
     session_token = await opened(phone)
     written = report_of(session_token).rpartition(":")[2]
     await phone.handle(phone.tap(data.format(token=session_token, hash=written, project=PROJECT_ID)))
@@ -306,7 +309,7 @@ async def test_malformed_data_is_answered_and_changes_nothing(data: str, phone: 
 
 @pytest.mark.parametrize("chat", [{"id": -1001, "type": "supergroup", "title": "G"}, {"id": 33, "type": "private"}])
 async def test_nothing_of_this_is_done_outside_the_own_private_chat(chat: dict[str, Any], phone: Phone) -> None:
-    """In a group everybody would read where a user signs in; a tap from elsewhere is not this user's doing."""
+    """In a group, everybody would see where a user signs in, and a tap from elsewhere may not be the user's."""
     waiting, past = await opened(phone), await confirmed(phone)
     phone.api.calls.clear()
     for command in ("/sessions", "/block", "/unblock"):
@@ -342,7 +345,7 @@ async def test_everything_is_in_the_users_language(language: str, phone: Phone, 
 
 
 def test_longest_list_fits_a_message() -> None:
-    """Ten projects with the longest names, in any language: a message holds 4,096 characters beside its tags."""
+    """Ten projects with the longest names fit in a message of 4,096 characters without tags, in every language."""
     name = "\N{ARABIC LETTER ALEF}" * 100
     key = SessionKey(99_999, secrets.token_bytes(32))
     longest = [RecentSignIn(key, NamedProject(PROJECT_ID, name), 0, is_reported=True)] * SHOWN
@@ -352,13 +355,13 @@ def test_longest_list_fits_a_message() -> None:
 
 @pytest.mark.parametrize("day", [0, 20_777, 65_535])
 def test_key_in_a_button_comes_back(day: int) -> None:
-    """The key in a button's data is that of exactly one session."""
+    """The key in a button's data identifies exactly one session."""
     key = SessionKey(day, secrets.token_bytes(32))
     assert read_key(write_key(key)) == key
 
 
 async def test_nothing_personal_is_logged(phone: Phone, api: ScriptedApi) -> None:
-    """No token, name or user id reaches the log."""
+    """No log line contains a token, a name or a user id."""
     with capture_logs() as logs:
         waiting, past = await opened(phone, 4242424242), await confirmed(phone, 4242424242)
         for data in (f"r:{waiting}", report_of(past), f"b:{PROJECT_ID}"):
@@ -370,7 +373,7 @@ async def test_nothing_personal_is_logged(phone: Phone, api: ScriptedApi) -> Non
 
 
 async def test_hostile_project_names_are_only_text(phone: Phone, api: ScriptedApi) -> None:
-    """In the list, in every answer and in labels a name is text that cannot turn around what stands beside it."""
+    """In lists, answers and labels, a name is plain text that cannot reorder the text around it."""
     await add_project(phone.storage, phone.clock(), "</code><b>Bank</b>\u202e", OTHER_ID)
     session_token = (await phone.signin.create_session(OTHER_ID, public=True)).session_token
     await phone.handle(phone.message(f"/start {session_token}"))

@@ -51,7 +51,7 @@ class Exchange:
 
 
 async def test_update_is_handled(phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi) -> None:
-    """An update that is done is answered 200; it may come in pieces."""
+    """A handled update is answered with 200, even if it arrives in pieces."""
     body = json.dumps(phone.message("/help")).encode()
     status, answer, _ = await Exchange(body[:10], body[10:]).to(endpoint)
     assert (status, answer) == (200, {})
@@ -74,7 +74,7 @@ async def test_update_is_handled(phone: Phone, endpoint: WebhookEndpoint, api: S
 async def test_stranger_is_refused_unread(
     headers: tuple[tuple[bytes, bytes], ...], phone: Phone, endpoint: WebhookEndpoint
 ) -> None:
-    """Without exactly the right secret nothing is read, nothing happens, and the answer is 401."""
+    """Without exactly the right secret, nothing is read or handled, and the answer is 401."""
     exchange = Exchange(json.dumps(phone.message("/help")).encode(), headers=headers)
     status, answer, given = await exchange.to(endpoint)
     assert (status, list(answer)) == (401, ["error"])
@@ -84,7 +84,7 @@ async def test_stranger_is_refused_unread(
 
 
 async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> None:
-    """While one takes the place of another both are good, and from then on the old one is not, without a restart.
+    """During a rotation, both secrets are accepted, and afterwards the old one is refused, without a restart.
 
     An update that cannot be read is answered 200: it could not be read the next time either.
     """
@@ -115,7 +115,7 @@ async def test_body_that_is_no_json_object(body: bytes, endpoint: WebhookEndpoin
 
 
 async def test_body_over_the_limit(endpoint: WebhookEndpoint) -> None:
-    """More than 1 MiB is refused, by its announced length before reading, else as soon as it is too much."""
+    """A body of more than 1 MiB is refused, by its announced length or once the limit is exceeded."""
     announced = Exchange(b"{}", headers=(HEADER, (b"content-length", str(BODY_LIMIT + 1).encode())))
     assert (await announced.to(endpoint))[0] == 413
     assert announced.reads == 0
@@ -129,7 +129,7 @@ async def test_body_over_the_limit(endpoint: WebhookEndpoint) -> None:
 async def test_redelivery_after_a_failure_is_handled_at_once(
     phone: Phone, endpoint: WebhookEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The claim of an update that failed is given up: the messenger delivers it again before a lease could lapse."""
+    """A failed update's claim is released, because the messenger repeats it before a lease could expire."""
     body = json.dumps(phone.message(f"/start {await phone.create_session()}")).encode()
     phone.api.fail("sendMessage", Fault(502, raw="<html>"))
     status, answer, given = await Exchange(body).to(endpoint)
@@ -148,7 +148,7 @@ async def unavailable(*_: Any) -> None:
 
 @pytest.mark.parametrize("secret", ["", " ", "with space", "a" * 257, "é", "a\n"])
 async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """There is no way to run the webhook without a secret that the Bot API takes."""
+    """The webhook cannot run without a secret that the Bot API accepts."""
     with pytest.raises(ValueError, match="secret"):
         WebhookEndpoint(intake.handle, lambda: [SECRET, secret])
     with pytest.raises(ValueError, match="secret"):
@@ -157,7 +157,10 @@ async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, 
 
 
 async def test_registration_is_tried_until_it_succeeds(bot: Bot, api: ScriptedApi) -> None:
-    """The webhook is set with its secret and kinds of updates, keeping what waits, as soon as the API is there."""
+    """The webhook is set with its secret and kinds of updates as soon as the API is available.
+
+    Pending updates are kept.
+    """
     api.fail("setWebhook", Fault(502, raw="<html>", times=2))
     api.fail("setWebhook", Fault(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"))
     async with asyncio.timeout(60):

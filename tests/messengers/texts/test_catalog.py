@@ -21,7 +21,7 @@ IN_POP_UPS = {
     "phone.over",
     "control.gone",
 }
-"""Beside every `…_notice`."""
+"""The texts in pop-ups, besides every `…_notice`."""
 COMMANDS = {"control.sessions_command", "control.block_command", "control.unblock_command"}
 
 
@@ -69,7 +69,7 @@ def test_each_sentence_of_each_language() -> None:
 
 
 def test_labels_fit_and_differ() -> None:
-    """Of all buttons that the bot shows in a language no two are alike, and each fits."""
+    """No two buttons in a language have the same label, and each label fits."""
     problems = []
     for language, texts in LANGUAGES.items():
         short = [texts.confirm_button, texts.cancel_button, texts.control.not_me_button, texts.control.unblock_button]
@@ -94,7 +94,7 @@ def test_nothing_to_block_names_the_unblock_command() -> None:
 
 
 def test_language_is_chosen_by_its_first_part() -> None:
-    """`language_code` is an IETF tag that a client may leave out; an unknown one gets English."""
+    """`language_code` is an IETF tag that a client may leave out; an unknown one gives English."""
     expected = {
         "en": "en",
         "pt-br": "pt",

@@ -1,4 +1,4 @@
-"""The language of a page is the application's wish, else the browser's, else English."""
+"""A page's language is the one that the application requests, else the browser's, else English."""
 
 import pytest
 from hypothesis import given

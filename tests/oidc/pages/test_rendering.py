@@ -1,4 +1,4 @@
-"""The pages say what they should, escape what others wrote, and come with strict headers."""
+"""The pages have the right content, escape foreign text, and are sent with strict headers."""
 
 import re
 from html.parser import HTMLParser
@@ -143,7 +143,7 @@ def test_the_command_for_apps_that_lose_the_link(language: str) -> None:
 
 
 def test_the_projects_button_label() -> None:
-    """It replaces the label in its language, as text only, and no other words of the page."""
+    """The label replaces the default in its language, as text only, and no other words of the page."""
     texts = {"default": {"button_label": "<b>Enter</b>", "confirmed": "No"}, "es": {"button_label": "Entrar"}}
     labels = {"ru": "<b>Enter</b>", "es": "Entrar"}
     for language, label in labels.items():
@@ -166,7 +166,7 @@ def test_a_link_to_this_machine_has_no_code() -> None:
 
 
 def test_hints_are_shown() -> None:
-    """The status line says what the sign-in waits for, and the script knows the hint and the state that are shown."""
+    """The status line shows what the sign-in waits for, and the script knows the shown hint and state."""
     expected = {
         "waiting": ("waiting", "waiting", "Waiting for you to confirm…"),
         "opened": ("waiting", "opened", "Opened in the messenger: confirm there."),
@@ -200,7 +200,7 @@ def test_a_sign_in_on_the_same_device() -> None:
 
 
 def test_the_pages_to_which_the_messenger_leads() -> None:
-    """The right browser sends the code with a form; another one is told what to do, also without scripts."""
+    """The right browser sends the code with a form; another one shows what to do, also without scripts."""
     page = Page(EACH["back in the browser"]("en"))
     assert [each["action"] for each in page.all("form", method="post")] == ["/oidc/authorize/auth_1/return"]
     assert [(each["name"], each["value"]) for each in page.all("input", type="hidden")] == [("return_code", "")]
@@ -264,7 +264,7 @@ def test_form_post_keeps_the_values() -> None:
 
 
 def test_the_code_is_easy_to_type() -> None:
-    """The field has no completion and no small letters; what is wrong is read together with it."""
+    """The field has no completion and no lowercase; a screen reader reads the error together with it."""
     field = Page(PAGES.device_code("en", "wdjb", "unknown")).all("input")[0]
     assert (field["autocomplete"], field["autocapitalize"], field["inputmode"]) == ("off", "characters", "text")
     page = Page(PAGES.device_code("en", "wdjb", "unknown"))
@@ -274,7 +274,7 @@ def test_the_code_is_easy_to_type() -> None:
 
 
 def test_headers() -> None:
-    """Nothing may run, load or frame beyond the pages' own; only forms of pages that leave may lead elsewhere."""
+    """Only the pages' own resources may run, load or frame; only forms of pages that leave may lead elsewhere."""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "{}base-uri 'none'; frame-ancestors 'none'"
@@ -302,7 +302,10 @@ def test_the_operators_brand() -> None:
 
 
 def test_logos() -> None:
-    """Three pages show it. The policy allows its origin alone; a stored URL that has none extends no policy."""
+    """Three pages show the logo.
+
+    The policy allows only its origin; a stored URL without an origin does not extend the policy.
+    """
     logo = 'https://cdn.shop.example/a.png?"><script>'
     pages = (
         PAGES.sign_in(a_view(logo_url=logo), "en"),

@@ -13,7 +13,7 @@ from taproof.oidc.pages.texts.catalog import LANGUAGES, Texts
 
 ENGLISH = files("taproof.oidc.pages.texts").joinpath("en.toml").read_text(encoding="utf-8")
 ALIKE = {"direction", "waiting.minutes"}
-"""The keys whose values may be those of the English file."""
+"""The keys whose values may equal those of the English file."""
 
 
 def sentences_of(table: dict[str, object], place: str = "") -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A page of each kind, for the tests that look at all of them."""
+"""One page of each kind, for the tests of all pages."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -69,4 +69,4 @@ EACH: dict[str, Render] = {
     "device confirm": lambda language: PAGES.device_confirm(language, "WDJB-MJHT", "Ada’s Bookshop", "Living-room TV"),
     "form post": lambda language: PAGES.form_post(REDIRECT_URI, {"code": "c", "state": "s"}, language),
 }
-"""Every state, reason and problem, by a name for failures."""
+"""Every state, reason and problem, by a name that failures show."""

@@ -26,7 +26,7 @@ ADA_USER = {
 
 
 async def test_users(running: Running) -> None:
-    """Three people are there from the start; others are added, and changed by their id."""
+    """Three users exist from the start; others can be added, and changed by their id."""
     users = (await running.http.get("/sandbox/users")).json()["users"]
     assert users[0] == ADA_USER
     assert [(user["username"], user["language_code"]) for user in users[1:]] == [(None, "ru"), ("sara_ahmadi", "fa")]
@@ -69,7 +69,7 @@ async def test_refused_users(running: Running, field: str, values: tuple[object,
 
 
 async def test_users_are_bounded(running: Running) -> None:
-    """The thousand-and-first user is refused; those there are can still be changed."""
+    """The thousand-and-first user is refused; existing ones can still be changed."""
     for number in range(3, 1000):
         running.sandbox.bots.people[5000 + number] = Person(5000 + number, "x")
     response = await running.http.post("/sandbox/users", json={"first_name": "x"})
@@ -91,7 +91,7 @@ async def test_users_are_bounded(running: Running) -> None:
     ],
 )
 async def test_open_sends_start_and_waits_for_the_reply(running: Running, echo: EchoBot, link: str) -> None:
-    """Every form of the deeplink sends `/start TOKEN`, and the answer holds what the bot replied."""
+    """Every form of the deeplink sends `/start TOKEN`, and the answer contains the bot's reply."""
     opened = await running.post(f"users/{ADA}/open", {"deeplink": link.format(base=running.base)})
     assert opened["answered"] is True
     assert opened["has_started"] is True
@@ -138,7 +138,7 @@ async def test_open_without_a_bot_says_so() -> None:
 
 @pytest.mark.parametrize(("button", "data"), [("Confirm", "c:token"), ("Cancel", "x:token"), ("Отмена", "x:token")])
 async def test_tap_in_any_language(running: Running, echo: EchoBot, button: str, data: str) -> None:
-    """Confirm and Cancel stand for the bot's two choices in any language; any other label stands for itself."""
+    """Confirm and Cancel match the bot's two choices in any language; any other label matches literally."""
     echo.labels = ("Да", "Отмена")
     await running.post(f"users/{BORIS}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
     answer = await running.post(f"users/{BORIS}/tap", {"button": button})
@@ -148,7 +148,7 @@ async def test_tap_in_any_language(running: Running, echo: EchoBot, button: str,
 
 
 async def test_tap_a_label_as_it_is_typed(running: Running, echo: EchoBot) -> None:
-    """A straight apostrophe means a curly one, and the isolates around a name need not be typed."""
+    """A straight apostrophe matches a curly one, and the isolates around a name need not be typed."""
     echo.labels = ("\u2068My shop\u2069", "This wasn\u2019t me")
     for typed, data in (("My shop", "c:token"), ("This wasn't me", "x:token")):
         await running.post(f"users/{BORIS}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
@@ -177,7 +177,7 @@ async def test_tap_without_buttons(running: Running) -> None:
 
 
 async def test_a_link_button_is_not_tapped(running: Running) -> None:
-    """A button that only opens a link asks the bot nothing, and the answer says so."""
+    """A button that only opens a link sends nothing to the bot, and the answer says so."""
     await running.post(f"users/{ADA}/send", {"text": "x"})
     keyboard = {"inline_keyboard": [[{"text": "Site", "url": "https://a.example"}]]}
     await running.call("sendMessage", chat_id=ADA, text="x", reply_markup=keyboard)
@@ -199,7 +199,7 @@ async def test_a_blocked_bot_hears_nothing(running: Running) -> None:
 
 
 async def test_waiting_for_messages(running: Running) -> None:
-    """A reader is answered when something changes, and with the same version when the time is over."""
+    """A reader is answered when something changes, or with the same version when the time is over."""
     url = f"/sandbox/users/{ADA}/messages"
     version = (await running.http.get(url)).json()["version"]
     assert (await running.http.get(url, params={"wait": 0.1, "after": version})).json()["version"] == version
@@ -284,7 +284,7 @@ async def test_only_small_json_is_read(running: Running, content: bytes, content
 
 
 async def test_no_cross_origin_consent(running: Running) -> None:
-    """A browser that asks on behalf of another site gets no consent."""
+    """A preflight request of another site is refused."""
     response = await running.http.options(
         "/sandbox/users", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     )

@@ -26,7 +26,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class World:
-    """The demo with a clock, a secret and randomness that a test controls."""
+    """The demo with a clock, a secret and randomness that tests control."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -95,7 +95,7 @@ async def test_a_phone_number_is_told_only_if_there_is_one(world: World, browser
 
 
 async def test_over_https_the_cookie_stays_on_https(world: World) -> None:
-    """The cookie is Secure wherever the page is."""
+    """The cookie is Secure if the page is on HTTPS."""
     async with world.client("https") as browser:
         answer = await browser.post("/demo/session", json={"proof": world.proof()})
     assert "secure" in answer.headers["set-cookie"].lower()
@@ -147,7 +147,7 @@ async def test_the_secret_is_read_at_each_sign_in(world: World, browser: httpx.A
 
 
 async def test_sign_out(world: World, browser: httpx.AsyncClient) -> None:
-    """Signing out ends the session on the server too: a copy of the cookie is worth nothing afterwards."""
+    """Signing out ends the session on the server too: a copy of the cookie no longer works."""
     await browser.post("/demo/session", json={"proof": world.proof()})
     copied = browser.cookies["taproof_demo"]
     assert (await browser.delete("/demo/session")).status_code == 200
@@ -157,7 +157,7 @@ async def test_sign_out(world: World, browser: httpx.AsyncClient) -> None:
 
 
 async def test_a_sign_in_gets_a_new_cookie(world: World, browser: httpx.AsyncClient) -> None:
-    """Session fixation: the id from before a sign-in is not the id after it, and is dead."""
+    """A sign-in replaces the id, and the old one no longer works, which prevents session fixation."""
     browser.cookies.set("taproof_demo", "planted", domain="demo.test", path="/demo")
     await browser.post("/demo/session", json={"proof": world.proof()})
     first = browser.cookies.get("taproof_demo", path="/demo")
@@ -168,7 +168,7 @@ async def test_a_sign_in_gets_a_new_cookie(world: World, browser: httpx.AsyncCli
 
 
 async def test_sign_ins_end_and_are_bounded(world: World) -> None:
-    """A sign-in lasts an hour, and however many there are, memory holds no more than the limit."""
+    """A sign-in lasts an hour, and memory holds no more sign-ins than the limit."""
     for number in range(SIGNED_IN_LIMIT + 2):
         async with world.client() as browser:
             await browser.post("/demo/session", json={"proof": world.proof(number)})
@@ -187,7 +187,7 @@ async def test_sign_ins_end_and_are_bounded(world: World) -> None:
 
 
 async def test_the_pages(world: World, browser: httpx.AsyncClient) -> None:
-    """Their policies allow nothing inline or foreign. Only the demo's own page shows the shop inside itself."""
+    """The pages' policies allow nothing inline or foreign. Only the demo's own page may frame the shop."""
     for path, ancestors in (("/demo", "'none'"), ("/demo/shop", "'self'")):
         answer = await browser.get(path)
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -214,7 +214,7 @@ async def test_a_name_cannot_break_out_of_the_page(world: World, browser: httpx.
 
 
 async def test_no_answer_holds_the_secret(world: World, browser: httpx.AsyncClient) -> None:
-    """The webhook secret never goes to the client, nor into anything served to it."""
+    """The webhook secret is in no answer and in no file that the client loads."""
     files = [
         route.path for route in world.demo.app.routes if isinstance(route, Route) and "GET" in (route.methods or ())
     ]
@@ -240,7 +240,7 @@ async def test_no_answer_holds_the_secret(world: World, browser: httpx.AsyncClie
     ],
 )
 async def test_bad_bodies(browser: httpx.AsyncClient, content: bytes, headers: dict[str, str], status: int) -> None:
-    """A body that is no JSON object with the field is refused with one sentence, and never reaches the handler."""
+    """A body that is not a JSON object with the field is refused with one sentence, and does not reach the handler."""
     answer = await browser.post("/demo/session", content=content, headers=headers)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
 
@@ -250,7 +250,7 @@ async def test_bad_bodies(browser: httpx.AsyncClient, content: bytes, headers: d
     [("PUT", "/demo/session", 405), ("GET", "/demo/session", 405), ("POST", "/demo", 405), ("GET", "/demo/../x", 404)],
 )
 async def test_wrong_addresses_and_methods(browser: httpx.AsyncClient, method: str, path: str, status: int) -> None:
-    """Every error of the demo is one JSON field, also those that the router finds."""
+    """Every error of the demo is one JSON field, including the router's own errors."""
     answer = await browser.request(method, path)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
     assert ("allow" in answer.headers) is (status == 405)

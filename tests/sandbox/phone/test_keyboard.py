@@ -74,7 +74,7 @@ async def test_a_text_button_types_its_text(page: Page, running: Running, bot: B
 
 
 async def test_foreign_contacts_from_the_attachment_menu(page: Page, running: Running, bot: Bot) -> None:
-    """The attachment menu shares another user's contact, a number of nobody, and forwards: what attackers send."""
+    """The attachment menu shares another user's contact, an unknown number, and forwards, as attackers do."""
     await running.post(f"users/{ADA}/send", {"text": "/start"})
     await page.goto("/sandbox/phone")
     attach, share = (
@@ -106,7 +106,7 @@ async def test_foreign_contacts_from_the_attachment_menu(page: Page, running: Ru
 
 
 async def test_three_buttons_in_a_row(page: Page, running: Running, bot: Bot) -> None:
-    """Three choices stand side by side on the narrowest phones, the others below, and nothing is cut off."""
+    """Three choices are side by side even on the narrowest phones, the others below, and nothing is cut off."""
     await page.set_viewport_size({"width": 320, "height": 640})
     await running.post(f"users/{ADA}/send", {"text": "/start"})
     keyboard = buttons(("17", "m:0"), ("42", "m:1"), ("88", "m:2"))
@@ -154,7 +154,7 @@ async def test_the_chats_with_several_bots(page: Page, running: Running, bot: Bo
 
 
 async def test_one_bot_needs_no_list(page: Page) -> None:
-    """With the service's own bot alone there is nothing to choose; an address of no bot says so."""
+    """With only the service's own bot, there is no list; an address of an unknown bot says so."""
     await page.goto("/sandbox/phone/nobody_bot")
     await expect(page.locator("#toast")).to_have_text("There is no bot @nobody_bot in this sandbox.")
     await expect(page.locator("#bots")).to_be_hidden()

@@ -35,7 +35,10 @@ async def page(browser: Browser, running: Running) -> AsyncIterator[Page]:
 
 
 async def test_start_and_confirm_are_two_clicks(page: Page, echo: EchoBot) -> None:
-    """The deeplink's page has one Start; then the bot's prompt with its buttons; then what the bot made of the tap."""
+    """The deeplink's page has one Start button.
+
+    Then the bot's prompt with its buttons appears, then the result of the tap.
+    """
     await page.goto("/sandbox/phone?start=token_1")
     await expect(page.locator("#composer")).to_be_hidden()
     await expect(page.locator("#start")).to_be_focused()
@@ -53,7 +56,7 @@ async def test_start_and_confirm_are_two_clicks(page: Page, echo: EchoBot) -> No
 
 
 async def test_a_link_button_opens_its_page(page: Page, running: Running, bot: Bot) -> None:
-    """In another tab that knows nothing of this one; links of the messenger's own kind lead nowhere here."""
+    """The page opens in another tab without access to this one; links of the messenger's own scheme do nothing here."""
     await running.post(f"users/{ADA}/send", {"text": "/start"})
     links = [f"{running.base}/sandbox/phone#taproof_return=code", "tg://resolve?domain=a"]
     keyboard = [[{"text": f"Back {number}", "url": url}] for number, url in enumerate(links)]
@@ -90,7 +93,7 @@ async def test_everything_by_keyboard(page: Page, echo: EchoBot) -> None:
 
 
 async def test_hostile_text_stays_text(page: Page, running: Running, bot: Bot) -> None:
-    """Markup in a message is shown as written; what the bot formats is formatted, nested and beside emoji."""
+    """Markup in a message is shown as written; the bot's formatting is applied, also nested and next to emoji."""
     await running.post(f"users/{ADA}/send", {"text": "<img src=x onerror=alert(1)>"})
     text = "😀<b>bo<i>th</i></b> &lt;script&gt; <code>c</code> <a href='https://a.example'>l</a>"
     await bot.send_message(ADA, text, reply_markup=buttons(("<b>&", "c:1")))
@@ -120,7 +123,7 @@ async def test_an_alert_is_a_dialog(page: Page, running: Running, bot: Bot) -> N
 
 
 async def test_choice_of_users(page: Page, running: Running) -> None:
-    """Each user has a chat of their own; a new one can be made; the choice stays."""
+    """Each user has a separate chat; a new user can be created; the choice is kept."""
     await running.post(f"users/{BORIS}/send", {"text": "privet"})
     await page.goto("/sandbox/phone")
     await expect(page.locator("#user option")).to_have_text(
@@ -144,7 +147,7 @@ async def test_choice_of_users(page: Page, running: Running) -> None:
 
 
 async def test_blocking(page: Page, running: Running) -> None:
-    """A person who blocks the bot cannot write to it until they unblock it."""
+    """A user who blocks the bot cannot write to it until they unblock it."""
     await page.goto("/sandbox/phone")
     await page.get_by_role("button", name="Block bot").click()
     await expect(page.locator("#start")).to_be_hidden()
@@ -156,7 +159,7 @@ async def test_blocking(page: Page, running: Running) -> None:
 
 
 async def test_controls_wait_for_what_they_act_on(page: Page, running: Running) -> None:
-    """A click before the page has read the users and the chat must not be lost or sent for nobody."""
+    """A click before the page has loaded the users and the chat is neither lost nor sent for nobody."""
     held: dict[str, Route] = {}
 
     async def hold(route: Route) -> None:
@@ -184,7 +187,7 @@ async def test_controls_wait_for_what_they_act_on(page: Page, running: Running) 
 
 
 async def test_a_failure_is_said(page: Page) -> None:
-    """A deeplink that cannot be opened tells why, and Start stays."""
+    """A deeplink that cannot be opened shows the reason, and Start stays."""
     await page.goto("/sandbox/phone?start=not%20a%20token")
     await page.click("#start")
     await expect(page.locator("#toast")).to_contain_text("The deeplink must be")
@@ -192,7 +195,7 @@ async def test_a_failure_is_said(page: Page) -> None:
 
 
 async def test_headers_and_accessible_names(page: Page, running: Running) -> None:
-    """The page runs only its own files, is framed by nobody, and every control has a name."""
+    """The page runs only its own files and cannot be framed, and every control has a name."""
     response = await page.goto("/sandbox/phone?start=x")
     assert response is not None
     policy = await response.header_value("content-security-policy") or ""

@@ -1,4 +1,4 @@
-"""Several bots in one sandbox: each is a bot of its own, and none sees anything of another."""
+"""Several bots in one sandbox are separate, and none sees anything of another."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ MakeBot = Callable[[str], Awaitable[tuple[Bot, dict[str, Any]]]]
 
 @pytest.fixture
 def new_bot(running: Running) -> MakeBot:
-    """A function that makes a further bot; what it gives is the bot's client and the control API's answer."""
+    """Return a function that creates another bot, and returns the bot's client and the control API's answer."""
 
     async def make(username: str) -> tuple[Bot, dict[str, Any]]:
         answer = await running.post("bots", {"username": username, "name": f"Bot {username}"})
@@ -39,7 +39,7 @@ async def texts(running: Running, username: str, user_id: int = ADA) -> list[str
 
 
 async def test_a_further_bot(running: Running, new_bot: MakeBot) -> None:
-    """A new bot knows its name, has a link of its own, and is listed without its token."""
+    """A new bot knows its name, has its own link, and is listed without its token."""
     bot, answer = await new_bot("acme_login_bot")
     me = await bot.get_me()
     assert (me.id, me.username, me.first_name) == (answer["id"], "acme_login_bot", "Bot acme_login_bot")
@@ -76,7 +76,7 @@ async def test_a_further_bot(running: Running, new_bot: MakeBot) -> None:
     ],
 )
 async def test_refused_bots(running: Running, body: dict[str, Any], code: str) -> None:
-    """A name that no bot can have, or that somebody has, makes no bot."""
+    """An invalid or taken name creates no bot."""
     await running.post("users", {"first_name": "x", "username": "robot"})
     response = await running.http.post("/sandbox/bots", json=body)
     assert (response.status_code, response.headers["x-error-code"]) == (400, code)
@@ -84,7 +84,7 @@ async def test_refused_bots(running: Running, body: dict[str, Any], code: str) -
 
 
 async def test_people_and_bots_have_names_and_ids_of_their_own(running: Running, new_bot: MakeBot) -> None:
-    """No person takes a bot's name or id, whichever bot it is."""
+    """No user can take the name or id of any bot."""
     _, answer = await new_bot("acme_login_bot")
     response = await running.http.post("/sandbox/users", json={"first_name": "x", "username": "Acme_Login_Bot"})
     assert response.headers["x-error-code"] == "username_taken"
@@ -92,7 +92,7 @@ async def test_people_and_bots_have_names_and_ids_of_their_own(running: Running,
 
 
 async def test_bots_are_bounded(running: Running) -> None:
-    """The sandbox makes no more bots than its limit."""
+    """The sandbox creates no more bots than its limit."""
     for number in range(BOT_LIMIT - 2):
         running.sandbox.bots.add(f"number_{number}_bot")
     await running.post("bots", {"username": "first_bot"})
@@ -115,13 +115,13 @@ async def test_bots_are_bounded(running: Running) -> None:
     ],
 )
 async def test_a_bot_that_is_not_there(running: Running, method: str, path: str, body: object) -> None:
-    """Naming no bot of the sandbox is 404, wherever a bot is named."""
+    """Wherever a bot is named, an unknown bot is 404."""
     response = await running.http.request(method, f"/sandbox/{path}", json=body)
     assert (response.status_code, response.headers["x-error-code"]) == (404, "bot_not_found")
 
 
 async def test_the_list_is_no_bot_call(running: Running) -> None:
-    """The addresses below /sandbox/bots are the control API's, so a foreign host is refused there."""
+    """The addresses below /sandbox/bots belong to the control API, so a foreign host is refused there."""
     response = await running.http.post("/sandbox/bots", json={"username": "evil_bot"}, headers={"Host": "evil.example"})
     assert (response.status_code, response.headers["x-error-code"]) == (400, "host_not_allowed")
 
@@ -130,7 +130,7 @@ async def test_the_list_is_no_bot_call(running: Running) -> None:
 
 
 async def test_chats_and_updates_never_mix(running: Running, bot: Bot, new_bot: MakeBot) -> None:
-    """A bot does not see what a person does with another bot, nor can it use another bot's message ids."""
+    """A bot does not see what a user does with another bot, and cannot use another bot's message ids."""
     other, _ = await new_bot("acme_login_bot")
     await running.post(f"users/{ADA}/send", {"text": "to the first"})
     await running.post(f"users/{BORIS}/send", {"text": "to the other", "bot": "@Acme_Login_Bot"})
@@ -151,7 +151,7 @@ async def test_chats_and_updates_never_mix(running: Running, bot: Bot, new_bot: 
 
 
 async def test_blocking_one_bot_blocks_no_other(running: Running, bot: Bot, new_bot: MakeBot) -> None:
-    """A person blocks one bot; the other goes on writing."""
+    """A user blocks one bot, and the other can still write."""
     other, _ = await new_bot("acme_login_bot")
     for name in (USERNAME, "acme_login_bot"):
         await running.post(f"users/{ADA}/send", {"text": "x", "bot": name})
@@ -173,7 +173,7 @@ async def test_blocking_one_bot_blocks_no_other(running: Running, bot: Bot, new_
     ],
 )
 async def test_a_link_opens_the_chat_with_its_bot(running: Running, new_bot: MakeBot, link: str) -> None:
-    """The bot that a deeplink names gets the token, and no other."""
+    """Only the bot that a deeplink names gets the token."""
     other, _ = await new_bot("acme_login_bot")
 
     async def reply() -> None:
@@ -198,7 +198,7 @@ async def test_links_to_no_bot(running: Running, new_bot: MakeBot, path: str) ->
 
 
 async def test_a_fault_of_one_bot(running: Running, bot: Bot, new_bot: MakeBot) -> None:
-    """A fault that names a bot is met by that bot only; one that names none is met by any."""
+    """A fault that names a bot affects only that bot; one that names none affects any."""
     other, _ = await new_bot("acme_login_bot")
     await running.post("faults", {"method": "getMe", "error_code": 401, "bot": "acme_login_bot"})
     await bot.get_me()
@@ -210,7 +210,7 @@ async def test_a_fault_of_one_bot(running: Running, bot: Bot, new_bot: MakeBot) 
 
 
 async def test_webhooks_of_two_bots(running: Running, bot: Bot, new_bot: MakeBot) -> None:
-    """Each bot has a webhook of its own, with its own secret; the other may poll meanwhile."""
+    """Each bot has its own webhook with its own secret, while the other may poll."""
     receiver = Receiver()
     stop = await serve(receiver.app, receiver.port)
     other, _ = await new_bot("acme_login_bot")
@@ -227,7 +227,7 @@ async def test_webhooks_of_two_bots(running: Running, bot: Bot, new_bot: MakeBot
 
 
 async def test_commands_of_two_bots(bot: Bot, new_bot: MakeBot) -> None:
-    """Each bot has command lists of its own, for all and for one private chat."""
+    """Each bot has its own command lists, for all chats and for one private chat."""
     other, _ = await new_bot("acme_login_bot")
     await bot.set_my_commands([BotCommand(command="/start", description=" Sign in ")])
     assert [(each.command, each.description) for each in await bot.get_my_commands()] == [("start", "Sign in")]
@@ -303,13 +303,16 @@ async def test_a_token_of_nobody(running: Running, token: str) -> None:
 
 @pytest.mark.parametrize("token", ["x", "1", "1:", ":x", "x:1", "1:a b", "1:a:b", "1:é"])
 async def test_what_is_no_token(running: Running, token: str) -> None:
-    """A malformed token gets 404, because there is nothing at such an address."""
+    """A malformed token gets 404, because no such address exists."""
     response = await running.http.get(f"/sandbox/bot{token}/getMe")
     assert (response.status_code, response.json()["description"]) == (404, "Not Found")
 
 
 async def test_a_revoked_token(running: Running, bot: Bot, new_bot: MakeBot) -> None:
-    """The old token is dead at once, also for a poll that waits; the new one is the same bot, its chats kept."""
+    """The old token stops working immediately, even for a waiting poll.
+
+    The new one is for the same bot and its chats.
+    """
     other, old = await new_bot("acme_login_bot")
     await running.post(f"users/{ADA}/send", {"text": "x", "bot": "acme_login_bot"})
     [update] = await other.get_updates()
@@ -347,7 +350,7 @@ async def test_revoking_ends_the_webhook(running: Running, new_bot: MakeBot) -> 
 
 
 async def test_the_services_project_bot_can_be_revoked_too(running: Running, bot: Bot) -> None:
-    """The first bot is a bot like any other."""
+    """The token of the first bot can be revoked like that of any other."""
     new = await running.post(f"bots/{USERNAME}/revoke", {})
     with refused(401):
         await bot.get_me()
@@ -356,7 +359,7 @@ async def test_the_services_project_bot_can_be_revoked_too(running: Running, bot
 
 
 async def test_renaming(running: Running, new_bot: MakeBot) -> None:
-    """A bot with a new username is found under it alone, in links too; its token and its chats stay."""
+    """A renamed bot is found only under its new username, in links too; its token and its chats stay."""
     other, _ = await new_bot("acme_login_bot")
     await running.post(f"users/{ADA}/send", {"text": "x", "bot": "acme_login_bot"})
     renamed = await running.post("bots/acme_login_bot/rename", {"username": "acme_id_bot", "name": "Acme"})
@@ -379,7 +382,7 @@ async def test_renaming(running: Running, new_bot: MakeBot) -> None:
 
 
 async def test_many_bots_poll_at_once(running: Running, *, soak: bool) -> None:
-    """Bots wait side by side; each gets its own update and no other's, and all end when the sandbox stops."""
+    """Bots poll concurrently; each gets only its own update, and all polls end when the sandbox stops."""
     count = 300 if soak else 60
     made = [await running.post("bots", {"username": f"shop_{number}_bot"}) for number in range(count)]
     limits = httpx.Limits(max_connections=None)

@@ -1,4 +1,4 @@
-"""Contacts and taps as people send them, and as attackers do."""
+"""Contacts and taps as users and attackers send them."""
 
 import asyncio
 from typing import Any
@@ -32,7 +32,7 @@ async def shared(bot: Bot) -> dict[str, Any]:
     ],
 )
 async def test_sharing_from_the_attachment_menu(running: Running, bot: Bot, contact: object, seen: object) -> None:
-    """One's own contact, another user's, and a number that the messenger knows nobody of arrive as they really do."""
+    """One's own contact, another user's and an unknown number arrive as on the real messenger."""
     answer = await running.post(f"users/{ADA}/share", {"contact": contact})
     assert answer["message"]["contact"] == seen
     message = await shared(bot)
@@ -43,7 +43,7 @@ async def test_sharing_from_the_attachment_menu(running: Running, bot: Bot, cont
 
 
 async def test_a_forward_says_whose_it_was(running: Running, bot: Bot) -> None:
-    """A forwarded contact comes from who forwards it, and names who wrote it."""
+    """A forwarded contact is sent by the forwarder and names the original sender."""
     await running.post(f"users/{ADA}/share", {"contact": BORIS, "forwarded_from": BORIS})
     message = await shared(bot)
     assert message["from"]["id"] == ADA
@@ -54,7 +54,7 @@ async def test_a_forward_says_whose_it_was(running: Running, bot: Bot) -> None:
 
 
 async def test_the_messenger_says_whose_a_number_is(running: Running, bot: Bot) -> None:
-    """Nobody can put their own id on another's number; an old number of theirs comes as a forward."""
+    """No user can put their own id on another user's number; their own old number can only be forwarded."""
     foreign = UNKNOWN | {"user_id": ADA}
     error = await running.post(f"users/{ADA}/share", {"contact": foreign}, 400)
     assert "forwarded_from" in error["error"]
@@ -68,7 +68,7 @@ async def test_the_messenger_says_whose_a_number_is(running: Running, bot: Bot) 
 
 @pytest.mark.parametrize("phone", ["+4915123456789", "4915123456789"])
 async def test_the_plus_is_the_apps_choice(running: Running, bot: Bot, phone: str) -> None:
-    """A contact carries the number as the person's app writes it, with or without the plus."""
+    """A contact contains the number as the user's app writes it, with or without the plus."""
     user = await running.post("users", {"id": ADA, "first_name": "Ada", "phone": phone})
     assert user["phone"] == phone
     await running.post(f"users/{ADA}/share", {"contact": "own"})
@@ -82,7 +82,7 @@ async def test_everybody_has_a_number(running: Running) -> None:
 
 
 async def test_a_typed_number_is_a_text(running: Running, bot: Bot) -> None:
-    """A number that somebody types is marked as one in the text, and is no contact."""
+    """A typed number is marked as a phone number in the text, and is not a contact."""
     await running.post(f"users/{ADA}/send", {"text": "😀 +4915123456789 /help 12+345678901"})
     [update] = await bot.get_updates()
     assert update.message is not None
@@ -123,7 +123,7 @@ async def test_refused_contacts(running: Running, body: dict[str, Any]) -> None:
 
 
 async def test_waiting_for_what_the_bot_does(running: Running, bot: Bot, echo: EchoBot) -> None:
-    """With `wait` an act is answered once the bot has sent or edited something, and says whether it has."""
+    """With `wait`, a call is answered once the bot has sent or edited something, and says whether it has."""
     for verb, body in (("share", {"contact": "own"}), ("send", {"text": "x"})):
         answer = await running.post(f"users/{ADA}/{verb}", body | {"wait": 10})
         assert answer["answered"] is True
@@ -146,7 +146,7 @@ async def test_waiting_for_what_the_bot_does(running: Running, bot: Bot, echo: E
 
 
 async def test_a_changed_app_taps_what_it_likes(running: Running, bot: Bot) -> None:
-    """Any callback data can arrive for any message of the bot's: the messenger compares it with no button."""
+    """Any callback data can arrive for any message of the bot: the messenger does not compare it with the buttons."""
     await running.post(f"users/{ADA}/send", {"text": "x"})
     plain = await bot.send_message(ADA, "plain")
     old = await bot.send_message(ADA, "old", reply_markup=buttons(("a", "c:1")))
@@ -180,7 +180,7 @@ async def test_a_changed_app_taps_what_it_likes(running: Running, bot: Bot) -> N
     ],
 )
 async def test_refused_taps(running: Running, bot: Bot, body: dict[str, Any], status: int) -> None:
-    """Data that no app can send is refused, and so is a message that is not the bot's."""
+    """Data that no app can send, and a message that is not the bot's, are refused."""
     await running.post(f"users/{ADA}/send", {"text": "x"})
     await bot.send_message(ADA, "x", reply_markup=buttons(("a", "c:1")))
     await running.post(f"users/{ADA}/tap", body, status)

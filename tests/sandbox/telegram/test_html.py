@@ -1,4 +1,4 @@
-"""Telegram's HTML, tag by tag."""
+"""Parsing of Telegram's HTML, tag by tag."""
 
 from typing import Any
 
@@ -77,14 +77,14 @@ def test_parse_html(source: str, text: str, entities: list[dict[str, Any]]) -> N
     ],
 )
 def test_broken_html_is_refused_in_the_servers_words(source: str, problem: str) -> None:
-    """A bot that sends broken HTML learns here what it would learn from the real server, byte offset included."""
+    """Broken HTML is refused with the real server's text, including the byte offset."""
     with pytest.raises(EntitiesInvalid) as raised:
         parse_html(source)
     assert str(raised.value) == problem
 
 
 def test_trim_moves_entities_along() -> None:
-    """White space around a message is dropped, and no entity points beyond what is left."""
+    """White space around a message is removed, and no entity extends beyond the rest."""
     source = parse_html(" \n a<b>b </b><i> </i>\n")
     assert trim(source) == ("ab", [entity("bold", 1, 1)])
     assert trim(parse_html("<b> a</b>")) == (" a", [entity("bold", 0, 2)])
@@ -93,7 +93,7 @@ def test_trim_moves_entities_along() -> None:
 
 @given(st.text(alphabet=st.sampled_from("<>/=\"'&#;xab😀 \n\0") | st.characters(codec="utf-8"), max_size=60))
 def test_any_text_is_parsed_or_refused(source: str) -> None:
-    """No input makes the parser fail otherwise or loop, and entities always lie inside the text."""
+    """For any input, the parser either refuses the text or returns entities inside it."""
     try:
         text, entities = parse_html(source)
     except EntitiesInvalid:

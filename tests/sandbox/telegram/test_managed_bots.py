@@ -18,7 +18,7 @@ async def updates(running: Running) -> list[dict[str, Any]]:
 
 
 async def test_a_managed_bot(running: Running) -> None:
-    """The manager learns of the bot, of its owner and of each new token, and alone can read the token."""
+    """The manager is notified of the bot, its owner and each new token, and only the manager can read the token."""
     assert (await running.call("getMe"))["result"]["can_manage_bots"] is True
     assert await updates(running) == []
     made = await create(running, f"https://t.me/newbot/{USERNAME}/ada_shop_bot?name=Ada%27s%20shop")

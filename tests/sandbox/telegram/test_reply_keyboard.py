@@ -58,7 +58,7 @@ async def test_a_keyboard_is_shown_to_the_person(running: Running, bot: Bot) -> 
 
 @pytest.mark.parametrize("markup", [ReplyKeyboardRemove(), ForceReply()])
 async def test_what_takes_the_keyboard_away(running: Running, bot: Bot, markup: Markup) -> None:
-    """A keyboard stays under other messages until one removes it or asks for a reply in its place."""
+    """A keyboard stays below later messages until one removes it or asks for a reply in its place."""
     await start(running)
     await bot.send_message(ADA, "x", reply_markup=ASK)
     await bot.send_message(ADA, "y", reply_markup=buttons(("a", "c:1")))
@@ -69,7 +69,7 @@ async def test_what_takes_the_keyboard_away(running: Running, bot: Bot, markup: 
 
 
 async def test_a_newer_keyboard_replaces_the_older(running: Running, bot: Bot) -> None:
-    """There is one keyboard at a time, and it goes with the message that brought it, not with another."""
+    """There is one keyboard at a time, and it disappears only with the message that brought it."""
     await start(running)
     old = await bot.send_message(ADA, "x", reply_markup=ASK)
     newer = ReplyKeyboardMarkup(keyboard=[[KeyboardButton(text="B")]], is_persistent=True)
@@ -83,7 +83,10 @@ async def test_a_newer_keyboard_replaces_the_older(running: Running, bot: Bot) -
 
 @pytest.mark.parametrize("markup", [ASK, ReplyKeyboardRemove(), ForceReply()])
 async def test_only_messages_and_edits_with_inline_keyboards(running: Running, bot: Bot, markup: Markup) -> None:
-    """The messenger edits no message with another keyboard, and no edit brings one: a bot that counts on more fails."""
+    """The messenger edits no message with another keyboard, and no edit adds one.
+
+    A bot that relies on more fails here too.
+    """
     await start(running)
     sent = await bot.send_message(ADA, "x", reply_markup=markup)
     with refused(400, "Bad Request: message can't be edited"):
@@ -131,7 +134,7 @@ async def test_refused_keyboards(running: Running, markup: dict[str, Any], descr
 
 
 async def test_too_many_buttons_are_dropped(running: Running) -> None:
-    """12 buttons of a row and 300 in all are shown, and a button without a text is none; nothing of it is refused."""
+    """12 buttons per row and 300 in total are shown, and buttons without a text are dropped; nothing is refused."""
     await start(running)
     row = [str(number) for number in range(13)]
     await running.call("sendMessage", chat_id=ADA, text="x", reply_markup={"keyboard": [row, [""], *[row] * 40]})
@@ -145,7 +148,7 @@ async def test_too_many_buttons_are_dropped(running: Running) -> None:
 
 
 async def test_the_button_shares_the_own_contact(running: Running, bot: Bot) -> None:
-    """It comes as a reply to the message that asked. A one-time keyboard is only folded, so it can come twice."""
+    """The contact is a reply to the message that asked. A one-time keyboard is only folded, so it can be used twice."""
     await start(running)
     asked = await bot.send_message(ADA, "Your number?", reply_markup=ASK)
     own = {"phone_number": "+12025550101", "first_name": "Ada", "last_name": "Lovelace", "user_id": ADA}

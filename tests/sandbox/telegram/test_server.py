@@ -1,4 +1,4 @@
-"""The Bot API server, as a bot and a plain HTTP client meet it."""
+"""The Bot API server, as a bot and a plain HTTP client use it."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ async def start(running: Running, user_id: int = ADA) -> None:
 
 @pytest.mark.parametrize("path", ["bot", "botx/getMe", f"bot{TOKEN}", f"bot{TOKEN}/", f"bot{TOKEN}/get-me", "bot7:/x"])
 async def test_unknown_paths_are_not_found(running: Running, path: str) -> None:
-    """They get 404 in the Bot API's own shape; so does a method whose name no method can have."""
+    """Unknown paths get 404 in the Bot API's own shape, as does a malformed method name."""
     response = await running.http.get(f"/sandbox/{path}")
     assert response.status_code == 404
     assert response.json() == {"ok": False, "error_code": 404, "description": "Not Found"}
@@ -204,7 +204,7 @@ async def test_links_are_kept_as_the_messenger_writes_them(running: Running) -> 
     ("value", "is_protected"), [(True, True), ("Yes", True), (1, True), (False, False), ("x", False)]
 )
 async def test_protected_messages_stay_protected(running: Running, value: object, *, is_protected: bool) -> None:
-    """The bot and the person see it. An edit keeps it, and its own `protect_content` is not a parameter there."""
+    """The bot and the person see the protection. An edit keeps it, and does not accept `protect_content`."""
     await start(running)
     sent = await running.call("sendMessage", chat_id=ADA, text="x", protect_content=value)
     message_id = sent["result"]["message_id"]
@@ -215,13 +215,13 @@ async def test_protected_messages_stay_protected(running: Running, value: object
 
 
 async def test_edges_that_are_taken(running: Running, bot: Bot) -> None:
-    """4,096 units of text after parsing and 64 bytes of callback data are the most that is taken."""
+    """4,096 units of text after parsing and 64 bytes of callback data are accepted at most."""
     await start(running)
     await bot.send_message(ADA, f"<b>{'x' * 4096}</b>", reply_markup=buttons(("a", "ж" * 32)))
 
 
 async def test_a_user_who_never_wrote_or_blocked_cannot_be_written_to(running: Running, bot: Bot) -> None:
-    """A bot cannot begin a conversation, and cannot go on once it is blocked; an unblocked one can."""
+    """A bot cannot start a conversation or write while it is blocked; after an unblock it can."""
     with refused(403, "bot can't initiate conversation with a user"):
         await bot.send_message(ADA, "x")
     await start(running)
@@ -241,7 +241,7 @@ async def test_a_user_who_never_wrote_or_blocked_cannot_be_written_to(running: R
 
 
 async def test_edit_message(running: Running, bot: Bot) -> None:
-    """An edit replaces text and buttons; one that changes nothing, or what is not the bot's, is refused."""
+    """An edit replaces text and buttons; an edit without a change, or of another's message, is refused."""
     await start(running)
     sent = await bot.send_message(ADA, "<b>x</b>", reply_markup=buttons(("a", "c:1")))
     edited = await bot.edit_message_text("<i>x</i>", chat_id=ADA, message_id=sent.message_id)
@@ -306,7 +306,7 @@ async def test_a_callback_query_is_answered_once(running: Running, bot: Bot) -> 
 
 
 async def test_a_callback_query_grows_too_old(running: Running, bot: Bot) -> None:
-    """A bot that takes too long is told so, as by the real server."""
+    """A late answer to a callback query is refused, as by the real server."""
     call, query_id = await tap(running, bot)
     running.clock.now += QUERY_LIFETIME + 1
     with refused(400, "query is too old"):
@@ -358,7 +358,7 @@ async def test_settings(running: Running, bot: Bot) -> None:
 
 
 async def test_updates_stay_until_acknowledged(running: Running, bot: Bot) -> None:
-    """Updates come again until a higher offset is asked for; ids rise by one; a far offset acknowledges nothing."""
+    """Updates are repeated until a higher offset is requested; ids rise by one; a far offset acknowledges nothing."""
     for _ in range(3):
         await start(running)
     first, second, third = await bot.get_updates()
@@ -385,7 +385,7 @@ async def test_updates_are_kept_for_a_day(running: Running, bot: Bot) -> None:
 
 
 async def test_long_poll_ends_with_the_update(running: Running, bot: Bot) -> None:
-    """A waiting call is answered when there is something to give, and with nothing when the time is over."""
+    """A waiting call is answered when an update arrives, or with an empty list when the time is over."""
     assert await bot.get_updates(timeout=1) == []
     waiting = asyncio.create_task(bot.get_updates(timeout=50))
     await running.until_polled()
@@ -397,7 +397,7 @@ async def test_long_poll_ends_with_the_update(running: Running, bot: Bot) -> Non
 
 
 async def test_allowed_updates_are_remembered(running: Running, bot: Bot) -> None:
-    """Kinds that were not asked for are not even kept, until the bot asks otherwise."""
+    """Kinds of updates that were not requested are not stored until the bot requests them."""
     await bot.get_updates(allowed_updates=["callback_query"])
     await start(running)
     assert await bot.get_updates() == []
@@ -410,7 +410,7 @@ async def test_allowed_updates_are_remembered(running: Running, bot: Bot) -> Non
 
 
 async def test_the_older_of_two_polls_gets_a_conflict(running: Running, bot: Bot) -> None:
-    """Two programs that poll for one bot find out."""
+    """If two programs poll for one bot, the older poll gets a conflict."""
     older = asyncio.create_task(bot.get_updates(timeout=50))
     await running.until_polled()
     newer = asyncio.create_task(bot.get_updates(timeout=1))
@@ -420,7 +420,7 @@ async def test_the_older_of_two_polls_gets_a_conflict(running: Running, bot: Bot
 
 
 async def test_a_stopping_sandbox_ends_polls_as_a_restarting_server(running: Running, bot: Bot) -> None:
-    """A bot that waits is let go at once, and one that asks again is not answered with nothing in a tight loop."""
+    """A waiting bot is released immediately, and a new poll does not get empty answers in a tight loop."""
     waiting = asyncio.create_task(bot.get_updates(timeout=50))
     await running.until_polled()
     running.sandbox.stop_waiting()
@@ -433,7 +433,7 @@ async def test_a_stopping_sandbox_ends_polls_as_a_restarting_server(running: Run
 
 
 async def test_faults(running: Running, bot: Bot) -> None:
-    """An injected fault is met as often as asked, in order, and only by its method."""
+    """An injected fault occurs as often as requested, in order, and only for its method."""
     await start(running)
     await running.post("faults", {"method": "SendMessage", "error_code": 429, "retry_after": 7, "times": 2})
     await running.post("faults", {"method": "sendMessage", "error_code": 403})
@@ -454,7 +454,7 @@ async def test_faults(running: Running, bot: Bot) -> None:
 
 
 async def test_flood_limit(running: Running) -> None:
-    """A bot that writes far too much is told how long to wait, in the body and in the header."""
+    """A bot that sends far too many messages is told how long to wait, in the body and in the header."""
     await start(running)
     for _ in range(100):
         assert (await running.call("sendMessage", chat_id=ADA, text="x"))["ok"]

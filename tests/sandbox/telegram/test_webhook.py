@@ -18,7 +18,7 @@ from tests.waiting import until
 
 
 class Receiver:
-    """A webhook endpoint that answers as a test tells it."""
+    """A webhook endpoint whose answers a test sets."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -52,7 +52,7 @@ async def pending(bot: Bot) -> int:
 
 
 async def test_updates_are_pushed_with_the_secret(running: Running, bot: Bot, receiver: Receiver) -> None:
-    """Each update is posted once it is there, those that waited first, and is gone when it was taken."""
+    """Each update is posted when it arrives, pending ones first, and is removed once it was accepted."""
     await running.post(f"users/{ADA}/send", {"text": "1"})
     await bot.set_webhook(receiver.url, secret_token="s-e_c", allowed_updates=["message"])
     await running.post(f"users/{ADA}/send", {"text": "2"})
@@ -70,7 +70,7 @@ async def test_updates_are_pushed_with_the_secret(running: Running, bot: Bot, re
 
 
 async def test_a_refused_update_comes_again_and_keeps_the_order(running: Running, bot: Bot, receiver: Receiver) -> None:
-    """Until an update is taken the same person's next one waits, and the bot can read what went wrong."""
+    """Until an update is accepted, the same user's next one waits, and the bot can read the error."""
     receiver.statuses = [503]
     await bot.set_webhook(receiver.url)
     for text in ("1", "2"):
@@ -84,7 +84,7 @@ async def test_a_refused_update_comes_again_and_keeps_the_order(running: Running
 
 
 async def test_one_person_does_not_hold_up_another(running: Running, bot: Bot, receiver: Receiver) -> None:
-    """An update that is refused again and again delays only the person who caused it."""
+    """An update that is refused repeatedly delays only the user who caused it."""
     receiver.statuses = [500, 500]
     await bot.set_webhook(receiver.url)
     await running.post(f"users/{ADA}/send", {"text": "stuck"})
@@ -110,7 +110,7 @@ async def test_no_one_listens(running: Running, bot: Bot, closed_port: int) -> N
 
 
 async def test_webhook_and_polling_exclude_each_other(running: Running, bot: Bot, receiver: Receiver) -> None:
-    """While a webhook is set nobody polls; setting one ends a poll; deleting it gives polling back."""
+    """While a webhook is set, polls are refused; setting one ends a poll, and deleting it allows polling again."""
     waiting = asyncio.create_task(bot.get_updates(timeout=50))
     await running.until_polled()
     answers = [await running.call("setWebhook", url=receiver.url) for _ in range(2)]
@@ -125,7 +125,7 @@ async def test_webhook_and_polling_exclude_each_other(running: Running, bot: Bot
 
 
 async def test_pending_updates_can_be_dropped(running: Running, bot: Bot, receiver: Receiver) -> None:
-    """`drop_pending_updates` forgets what waited, with either method."""
+    """`drop_pending_updates` drops the pending updates, with either method."""
     await running.post(f"users/{ADA}/send", {"text": "1"})
     await bot.delete_webhook(drop_pending_updates=True)
     assert await bot.get_updates() == []

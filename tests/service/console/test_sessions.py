@@ -29,7 +29,7 @@ async def opened(
     token: AccessToken | None = None,
     user_agent: str = "Firefox",
 ) -> tuple[str, AuthenticatedSession]:
-    """Open a session and return its cookie and what it is recognised as."""
+    """Open a session; return its cookie and the session that the cookie opens."""
     opened_with = token or await stored_sign_in(sessions._storage, sessions._clock())
     cookie = await sessions.create_console_session(
         developer, opened_with=opened_with, address="203.0.113.7", user_agent=user_agent
@@ -44,13 +44,13 @@ def acting(signed_in: AuthenticatedSession) -> Actor:
 
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
-    """Return what the console wrote into a developer's log. The clock stands, so the order means nothing."""
+    """Return the console's entries in a developer's log. The clock does not move, so their order is arbitrary."""
     page = await node.audit.list_audit_entries(developer, limit=50, cursor=None)
     return [entry for entry in page.entries if entry.action.startswith("console.")]
 
 
 async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", sessions: ConsoleSessions) -> None:
-    """It is given once; the store has its hash, and the log who came, when, from where and with what."""
+    """The cookie is returned once; the store has its hash, and the log the developer, time, address and browser."""
     ada = await node.developer()
     cookie, signed_in = await opened(sessions, ada)
     assert is_key(cookie, "con")
@@ -66,7 +66,7 @@ async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", se
 
 
 async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: ConsoleSessions) -> None:
-    """It is not an error. An access token is no cookie either: it signs in by way of the sign-in page only."""
+    """An invalid cookie is not an error. An access token is not a cookie: it signs in only on the sign-in page."""
     ada = await node.developer()
     await opened(sessions, ada)
     token = await node.developers.create_access_token(Actor(ada, "command_line"), "laptop")
@@ -75,7 +75,7 @@ async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: Console
 
 
 async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions) -> None:
-    """Counted from when it was last seen, to the millisecond; then it is in no list either."""
+    """A session ends exactly twelve hours after it was last seen, and is then in no list."""
     ada = await node.developer()
     cookie, _ = await opened(sessions, ada)
     for passed, living in ((11 * HOUR, True), (IDLE_LIFETIME - 1, True), (IDLE_LIFETIME, False)):
@@ -85,7 +85,7 @@ async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions)
 
 
 async def test_thirty_days_end_it_in_any_case(node: "Node", sessions: ConsoleSessions) -> None:
-    """Counted from the sign-in, to the millisecond, however often it was seen since; then it is in no list either."""
+    """A session ends exactly thirty days after the sign-in, however often it was used since, and is then in no list."""
     assert LIFETIME == 30 * DAY
     ada = await node.developer()
     cookie, _ = await opened(sessions, ada)
@@ -101,7 +101,7 @@ async def test_thirty_days_end_it_in_any_case(node: "Node", sessions: ConsoleSes
 
 
 async def test_what_a_page_asks_by_itself_is_no_use(node: "Node", sessions: ConsoleSessions) -> None:
-    """A page that is left open and follows what happens ends with the twelve idle hours, as one without it would."""
+    """Requests that an open page sends by itself do not prolong a session."""
     cookie, _ = await opened(sessions, await node.developer())
     for _ in range(12):
         assert await sessions.authenticate(cookie, by_itself=True) is not None
@@ -110,7 +110,7 @@ async def test_what_a_page_asks_by_itself_is_no_use(node: "Node", sessions: Cons
 
 
 async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sessions: ConsoleSessions) -> None:
-    """So the purge erases it twelve hours later, as an idle one, though its browser goes on asking."""
+    """Requests of an ended session do not update its time, so that the purge erases it twelve hours later."""
     cookie, signed_in = await opened(sessions, await node.developer())
     seen = node.clock.now + LIFETIME - MINUTE
     await node.storage.credentials.touch_console_session(signed_in.session.id, seen)
@@ -122,7 +122,7 @@ async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sess
 
 
 async def test_the_last_sight_is_written_once_a_minute_at_most(node: "Node", sessions: ConsoleSessions) -> None:
-    """The limit holds for any number of pages."""
+    """The last-seen time is written at most once a minute, for any number of pages."""
     ada = await node.developer()
     cookie, _ = await opened(sessions, ada)
     start = node.clock.now
@@ -135,7 +135,7 @@ async def test_the_last_sight_is_written_once_a_minute_at_most(node: "Node", ses
 async def test_a_store_that_cannot_be_written_still_shows_pages(
     node: "Node", sessions: ConsoleSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last-seen time is a note only."""
+    """A failed write of the last-seen time does not fail the page."""
 
     async def touch_console_session(session_id: str, now: int) -> None:
         raise StoreUnavailable
@@ -147,7 +147,7 @@ async def test_a_store_that_cannot_be_written_still_shows_pages(
 
 
 async def test_one_browser_ends_another(node: "Node", sessions: ConsoleSessions) -> None:
-    """At once; the log says that it was revoked, by which session and from where."""
+    """The session ends immediately; the log names the revoking session and its address."""
     ada = await node.developer()
     cookie, lost = await opened(sessions, ada)
     _, mine = await opened(sessions, ada)
@@ -160,7 +160,7 @@ async def test_one_browser_ends_another(node: "Node", sessions: ConsoleSessions)
 
 
 async def test_signing_out_is_told_apart(node: "Node", sessions: ConsoleSessions) -> None:
-    """The log distinguishes an own sign-out from a revocation."""
+    """The log distinguishes signing out oneself from a revocation."""
     ada = await node.developer()
     _, mine = await opened(sessions, ada)
     await sessions.delete_console_session(acting(mine), mine.session.id, signed_out=True)
@@ -171,7 +171,7 @@ async def test_signing_out_is_told_apart(node: "Node", sessions: ConsoleSessions
 
 
 async def test_what_a_browser_calls_itself_is_kept_in_part(node: "Node", sessions: ConsoleSessions) -> None:
-    """Two hundred characters, and nothing that a store refuses."""
+    """A user agent is stored up to two hundred characters, without characters that a store refuses."""
     ada = await node.developer()
     _, signed_in = await opened(sessions, ada, user_agent="a\0b\ud800" + "x" * 1_000)
     assert signed_in.session.user_agent == "ab" + "x" * 198

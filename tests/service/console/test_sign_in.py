@@ -1,4 +1,4 @@
-"""Signing in to the console: the service's own project, and who may read what came of it."""
+"""Signing in to the console: the service's own project, and who may read the result."""
 
 import asyncio
 import base64
@@ -59,7 +59,10 @@ async def console_project(node: "Node") -> str:
 
 
 async def test_from_the_link_to_the_identity(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """The client that started it reads pending, then confirmed any number of times, and finishes it once."""
+    """The client that started the sign-in reads `pending`, then `confirmed` any number of times.
+
+    It finishes the sign-in once.
+    """
     started = await sign_in.start(CONSOLE)
     assert started.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
     assert started.expires_at == node.clock.now + SESSION_LIFETIME
@@ -80,7 +83,7 @@ async def test_from_the_link_to_the_identity(node: "Node", sign_in: DeveloperSig
 async def test_each_purpose_is_asked_for_and_opens_alone(
     node: "Node", sign_in: DeveloperSignIns, purpose: Purpose
 ) -> None:
-    """The messenger names what is given away, and no sign-in gives anything away under another purpose."""
+    """The messenger names the purpose, and no sign-in can be used for another one."""
     started = await sign_in.start(purpose)
     shown = await node.signin.open_session(token_of(started), "1001")
     assert shown.project_name == purpose.project_name
@@ -103,7 +106,7 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
 
 
 async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """The link, altered or cut encrypts, those of another key or for another purpose: all of them are unknown."""
+    """The link, an altered or truncated cookie, and cookies of another key or purpose are all unknown."""
     started = await sign_in.start(CONSOLE)
     await confirm(node, started)
     encrypted = started.encrypted
@@ -144,7 +147,7 @@ async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: DeveloperSig
 
 @every_driver
 async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> None:
-    """Concurrent first sign-ins on several nodes all use one project, and no other is left."""
+    """Concurrent first sign-ins on several nodes use one project, and create no other."""
     nodes = [node, other_node] * 4
     started = await asyncio.gather(*(sign_in_of(each).start(CONSOLE) for each in nodes))
     project_id = await console_project(node)
@@ -160,7 +163,7 @@ async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> Non
 
 
 async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """It is in no list, in nobody's figures, and cannot be read, changed, deleted or given other secrets."""
+    """The project is in no list and no figures, and cannot be read, changed, deleted or given other secrets."""
     ada = await node.developer("business")
     await confirm(node, await sign_in.start(CONSOLE))
     project_id = await console_project(node)
@@ -186,7 +189,7 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: De
 
 
 async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """Not publicly, even with the token from the QR code, and not with a secret key: nobody has one."""
+    """Public calls are refused, even with the token from the QR code, and nobody has the secret key."""
     started = await sign_in.start(CONSOLE)
     await confirm(node, started)
     project_id = await console_project(node)

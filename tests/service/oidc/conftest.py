@@ -1,4 +1,4 @@
-"""The use cases of the OpenID provider on a real store, with a clock that is set by hand."""
+"""The use cases of the OpenID provider on a real store, with a clock that tests set."""
 
 from collections.abc import Iterator
 
@@ -23,6 +23,6 @@ async def shop(provider: Provider) -> Shop:
 
 @pytest.fixture
 def open_store(driver: str) -> Iterator[OpenStore]:
-    """Opens the test's one database, which need not survive a crash."""
+    """Return a function that opens the test's one database, which need not survive a crash."""
     with DRIVERS[driver](quick=True) as opener:
         yield opener

@@ -1,4 +1,4 @@
-"""OpenID Connect clients: what the store keeps of a secret, and what the audit log tells."""
+"""OpenID Connect clients: the stored form of a secret, and the entries of the audit log."""
 
 import json
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ NEW = ClientChanges(name=" Grafana ", redirect_uris=("https://grafana.example/cb
 
 
 async def test_changes_of_a_client_are_told_without_its_secrets(node: "Node") -> None:
-    """One entry for each change, with the stored values and the project; none for a change of nothing."""
+    """Each change adds one entry with the stored values and the project; an empty change adds none."""
     clients = OidcClients(node.storage, node.clock, system_entropy)
     developer = await node.developer()
     project, _ = await node.project(developer)

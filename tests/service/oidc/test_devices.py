@@ -100,7 +100,7 @@ async def test_a_session_that_cannot_be_created(provider: Provider, shop: Shop) 
 
 
 async def test_a_code_belongs_to_its_client(provider: Provider, shop: Shop) -> None:
-    """Another client gets nothing for a device code, and the right one still does."""
+    """Another client gets nothing for a device code, and the right one still can use it."""
     begun = await shop.begin_device()
     await (await typed(provider, begun["user_code"])).confirm()
     other = await provider.shop(beside=shop)
@@ -110,7 +110,7 @@ async def test_a_code_belongs_to_its_client(provider: Provider, shop: Shop) -> N
 
 
 async def test_a_code_is_bound_once(provider: Provider, shop: Shop) -> None:
-    """Of many browsers that type a code at once, one is bound to it. Afterwards the code is unknown."""
+    """Of many browsers that enter a code at the same time, one is bound to it. Afterwards, the code is unknown."""
     begun = await shop.begin_device()
     variants = (begun["user_code"], begun["user_code"].lower(), begun["user_code"].replace("-", " "))
     results: list[Any] = await asyncio.gather(*(typed(provider, each) for each in variants * 3), return_exceptions=True)
@@ -131,7 +131,10 @@ async def test_of_many_polls_one_gets_tokens(provider: Provider, shop: Shop) -> 
 
 
 async def test_what_begins_no_grant(provider: Provider, shop: Shop) -> None:
-    """A paused project, a required device, a scope without openid; and nobody tells unknown codes apart."""
+    """A paused project, same_device `require` and a scope without openid start nothing.
+
+    All unknown codes get one answer.
+    """
     assert await error_of(shop.begin_device("profile")) == "invalid_scope"
     assert "user_code" in await shop.begin_device("")  # RFC 8628, section 3.1: the scope is optional.
     await shop.change_project(same_device="require", allowed_origins=("https://shop.example",))

@@ -50,7 +50,7 @@ class Kept:
         return await self.shop.provider.access_tokens.introspect_token(client, {"token": token})
 
     async def assert_over(self, *access_tokens: str) -> None:
-        """Hold the user to be signed out: nothing that the client got works."""
+        """Assert that the user is signed out: nothing that the client got works."""
         token = self.refresh_token
         assert await self.refused(token) == "invalid_grant"
         assert await self.introspect(token) == {"active": False}
@@ -93,7 +93,7 @@ async def test_a_refresh_gives_new_tokens(shop: Shop) -> None:
 
 
 async def test_no_refresh_token_without_scope_and_grant(provider: Provider) -> None:
-    """Without either, an application gets what it got before: no token, no sid, and not the scope."""
+    """Without the scope or the grant, an application gets no refresh token, no sid and not the scope."""
     for scope, grants in ((OFFLINE, ("authorization_code",)), ("openid", ("authorization_code", "refresh_token"))):
         shop = await provider.shop(grant_types=grants)
         tokens = await shop.redeem(await shop.sign_in(scope=scope))
@@ -107,7 +107,7 @@ async def test_no_refresh_token_without_scope_and_grant(provider: Provider) -> N
 
 
 async def test_a_client_that_is_told_of_logouts_gets_a_sid(provider: Provider) -> None:
-    """Also without a refresh token."""
+    """A client with a logout URI gets a sid, even without a refresh token."""
     shop = await provider.shop(grant_types=("authorization_code",), backchannel_logout_uri="https://app.example/out")
     tokens = await shop.redeem(await shop.sign_in())
     assert "refresh_token" not in tokens
@@ -115,7 +115,7 @@ async def test_a_client_that_is_told_of_logouts_gets_a_sid(provider: Provider) -
 
 
 async def test_a_device_stays_signed_in(shop: Shop) -> None:
-    """As an application in a browser does."""
+    """A device stays signed in as an application in a browser does."""
     begun = await shop.begin_device(OFFLINE)
     signed = await shop.provider.devices.continue_device(begun["user_code"], REQUESTER)
     await InBrowser(shop.provider, signed).confirm()
@@ -124,7 +124,7 @@ async def test_a_device_stays_signed_in(shop: Shop) -> None:
 
 
 async def test_a_used_refresh_token_ends_everything(shop: Shop) -> None:
-    """Its second use shows that it was stolen, so thief and owner both lose their tokens."""
+    """The second use shows that the token was stolen, so thief and owner both lose their tokens."""
     user = await kept(shop)
     stolen, first_access = user.refresh_token, user.access_token
     await user.refresh()
@@ -133,7 +133,7 @@ async def test_a_used_refresh_token_ends_everything(shop: Shop) -> None:
 
 
 async def test_what_is_no_refresh_token(provider: Provider, shop: Shop) -> None:
-    """Nor is one of another client. None of these ends the grant."""
+    """Other texts and another client's token are refused, and do not end the grant."""
     user, other = await kept(shop), Kept(await provider.shop(beside=shop), {})
     token = user.refresh_token
     for wrong in ("", "x", "ort_", token[:-1], token + "x", token[:-1] + ("0" if token[-1] != "0" else "1"), "\0"):
@@ -148,7 +148,7 @@ async def test_what_is_no_refresh_token(provider: Provider, shop: Shop) -> None:
 
 
 async def test_a_refresh_can_ask_for_less(shop: Shop) -> None:
-    """And for the original scopes again afterwards, but never for more (RFC 6749, section 6)."""
+    """A refresh can ask for fewer scopes, and later for the original ones. It never gets more (RFC 6749, section 6)."""
     user = await kept(shop)
     assert (await user.refresh(scope="openid"))["scope"] == "openid"
     assert await shop.provider.access_tokens.read_user(user.access_token) == {"sub": ADA.messenger_id}
@@ -158,7 +158,7 @@ async def test_a_refresh_can_ask_for_less(shop: Shop) -> None:
 
 
 async def test_the_lifetimes_of_refresh_tokens(shop: Shop) -> None:
-    """30 days without use, and 180 in all."""
+    """A refresh token ends after 30 days without use, and after 180 days in any case."""
     idle, used = await kept(shop), await kept(shop)
     for _ in range(6):
         shop.provider.later(30 * DAY - 1)
@@ -169,7 +169,7 @@ async def test_the_lifetimes_of_refresh_tokens(shop: Shop) -> None:
 
 
 async def test_what_ends_a_users_grants(provider: Provider, subtests: pytest.Subtests) -> None:
-    """After the answer, no token works: neither the first ones nor those of a refresh."""
+    """After the answer, no token works: neither the first ones nor refreshed ones."""
     node = provider.node
     for cause in ("report", "block", "erasure", "secret", "public", "grant", "client", "project", "developer"):
         with subtests.test(cause):
@@ -209,7 +209,7 @@ async def test_what_ends_a_users_grants(provider: Provider, subtests: pytest.Sub
 
 
 async def test_a_paused_project_keeps_users_signed_in(shop: Shop) -> None:
-    """Only new sign-ins are refused."""
+    """A paused project refuses only new sign-ins."""
     user = await kept(shop)
     await shop.provider.node.projects.update_project(
         acting(shop.developer), shop.project.id, ProjectChanges(is_active=False)
@@ -218,7 +218,7 @@ async def test_a_paused_project_keeps_users_signed_in(shop: Shop) -> None:
 
 
 async def test_a_code_used_twice_ends_the_grant(shop: Shop) -> None:
-    """With all that a refresh gave since (RFC 6749, section 4.1.2)."""
+    """The grant ends with everything that was refreshed since (RFC 6749, section 4.1.2)."""
     code = await shop.sign_in(scope=OFFLINE)
     user = Kept(shop, await shop.redeem(code))
     first = user.access_token
@@ -228,7 +228,10 @@ async def test_a_code_used_twice_ends_the_grant(shop: Shop) -> None:
 
 
 async def test_revocation(provider: Provider, shop: Shop) -> None:
-    """A refresh token takes the access tokens with it; an access token goes alone (RFC 7009, section 2.1)."""
+    """Revoking a refresh token revokes its access tokens.
+
+    Revoking an access token affects only that (RFC 7009, section 2.1).
+    """
 
     async def revoke(by: Shop, token: str) -> None:
         client = await by.authenticated()
@@ -252,7 +255,7 @@ async def test_revocation(provider: Provider, shop: Shop) -> None:
 
 
 async def test_introspection(provider: Provider, shop: Shop) -> None:
-    """A client learns the state of its own tokens only, and only with a secret (RFC 7662, section 2)."""
+    """A client can introspect only its own tokens, and only with a secret (RFC 7662, section 2)."""
     user = await kept(shop)
     now = provider.node.clock.now // 1000
     common = {"active": True, "client_id": shop.id, "sub": ADA.messenger_id, "aud": shop.id, "iss": ISSUER}
@@ -277,6 +280,15 @@ async def test_introspection(provider: Provider, shop: Shop) -> None:
     assert await user.introspect(user.access_token) == {"active": False}
 
 
+async def test_nothing_is_active_while_other_groups_are_allowed(shop: Shop) -> None:
+    """Also of a user who was in no group, whose grant the change does not end."""
+    user = await kept(shop)
+    first = user.access_token
+    await user.refresh()
+    await shop.change_client(groups={"staff": ("9",)}, allowed_groups=("staff",))
+    await user.assert_over(first)
+
+
 async def test_phone_numbers_of_those_who_stay(provider: Provider) -> None:
     """The number is kept with the grant, encrypted, only if the client got it."""
     shop = await provider.shop()
@@ -299,7 +311,10 @@ async def test_phone_numbers_of_those_who_stay(provider: Provider) -> None:
 
 
 async def test_an_export_contains_what_clients_hold(provider: Provider, shop: Shop) -> None:
-    """Without the hashes of the tokens; the developer and the operator get it, and an erasure removes it."""
+    """An export has the grants without the hashes of their tokens, for the developer and the operator.
+
+    An erasure removes them.
+    """
     node = provider.node
     user = await kept(shop)
     exports = UserExports(node.storage, node.encryptor, node.clock)

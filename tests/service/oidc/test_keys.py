@@ -179,7 +179,7 @@ async def test_keys_under_another_master_key(node: Node) -> None:
 
 
 async def _at_once() -> None:
-    """Wait for nothing."""
+    """Return immediately instead of waiting."""
 
 
 async def test_private_keys_are_encrypted(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""The sign-in page: its states, its browser, and the code that it gives."""
+"""The sign-in page: its states, its browser, and its code."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ async def test_the_states_of_a_page(provider: Provider, node: Node, shop: Shop) 
 
 
 async def test_start_again(provider: Provider, node: Node, shop: Shop) -> None:
-    """After expiry, another session can be started, until the sign-in's own time is over; after Cancel, none."""
+    """After expiry, another session can be started until the sign-in's own time is over; after Cancel, none can."""
     refused = await shop.begin()
     await node.signin.cancel_session(await refused.open(), ADA.messenger_id)
     assert await state_of(refused) == ("cancelled", False)

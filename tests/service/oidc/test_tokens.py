@@ -136,7 +136,7 @@ async def test_without_public_access(provider: Provider) -> None:
 
 
 async def test_a_client_that_became_public_needs_pkce(provider: Provider, shop: Shop) -> None:
-    """A code without a challenge was protected by the client's secret only, so it ends with the secret.
+    """A code without a challenge was protected only by the client's secret, so it becomes invalid with the secret.
 
     A code with a challenge needs its verifier instead.
     """
@@ -208,7 +208,7 @@ async def test_the_response(provider: Provider, subtests: pytest.Subtests) -> No
 
 
 async def test_each_sign_in_is_fresh(provider: Provider, shop: Shop) -> None:
-    """Each request needs a new confirmation, whatever max_age and prompt say: auth_time grows, sub stays."""
+    """Each request needs a new confirmation, whatever max_age and prompt say: auth_time increases, sub stays."""
     found = []
     for changed in ({}, {"prompt": "login"}, {"max_age": "1"}, {"max_age": "10000"}, {"login_hint": "ada"}):
         tokens = await shop.redeem(await shop.sign_in(**changed))
@@ -260,7 +260,7 @@ async def test_access_tokens(provider: Provider, shop: Shop) -> None:
 
 
 async def test_a_paused_project_finishes_what_was_begun(shop: Shop) -> None:
-    """Without public access too, because this client has a secret."""
+    """A paused project finishes started sign-ins, even without public access, because this client has a secret."""
     await shop.change_project(public_access=False)
     code = await shop.sign_in()
     await shop.change_project(is_active=False)

@@ -1,4 +1,4 @@
-"""A session that is bound to who made it: the verifier alone reads its answer (RFC 7636), and again for a minute."""
+"""Bound sessions: only the holder of the verifier reads the answer (RFC 7636), repeatedly for a minute."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ async def read(node: "Node", project: Project, token: str, verifier: str | None)
 
 @every_driver
 async def test_stolen_links_read_nothing(node: "Node", *, soak: bool) -> None:
-    """No try with the token of a bound session and another verifier succeeds; the holders read all of theirs."""
+    """No wrong verifier reads a bound session by its token, and every holder reads its own session."""
     project, _ = await node.project()
     verifiers = [new_code_verifier() for _ in range(500 if soak else 50)]
     tokens = await asyncio.gather(*(start(node, project, verifier) for verifier in verifiers))
@@ -58,7 +58,7 @@ async def test_stolen_links_read_nothing(node: "Node", *, soak: bool) -> None:
 
 
 async def test_the_proof_stays_the_same_when_a_rotation_ends_by_itself(node: "Node") -> None:
-    """The next secret takes over between two reads: the second proof is still signed as the first one was."""
+    """The rotation ends between two reads, and the second proof is still signed with the first one's secret."""
     developer, project = await node.owned()
     rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
     assert rotation.promoted_at is not None
@@ -73,7 +73,7 @@ async def test_the_proof_stays_the_same_when_a_rotation_ends_by_itself(node: "No
 async def test_who_asks_with_a_wrong_verifier_takes_no_place_meanwhile(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor while it is still being looked up that they may not wait, however many of them ask at the same time."""
+    """Any number of callers with a wrong verifier take no place, even while the verifier is being checked."""
     project, _ = await node.project()
     verifier = new_code_verifier()
     async with open_callers(node) as callers:

@@ -42,7 +42,10 @@ async def test_no_match_code_unless_the_project_has_them(node: "Node") -> None:
 
 
 async def test_listed_origins_apps_and_servers_start_sign_ins(node: "Node") -> None:
-    """And other pages start nothing. A mobile app sends no Origin, and the secret key stands for itself."""
+    """Listed origins may start sign-ins, and others may not.
+
+    A mobile app sends no Origin, and the secret key needs none.
+    """
     _, project = await node.owned(allowed_origins=("https://shop.example",))
     with pytest.raises(OriginNotAllowed):
         await node.signin.create_session(project.id, public=True, requester=Requester("https://evil.example"))
@@ -53,7 +56,7 @@ async def test_listed_origins_apps_and_servers_start_sign_ins(node: "Node") -> N
 
 
 async def test_where_a_request_came_from_is_kept_for_the_prompt(node: "Node") -> None:
-    """Domain, browser and place, cut and storable; the address itself is stored nowhere."""
+    """Domain, browser and location are shortened and stored; the address itself is not."""
     node.signin._find_place = {"203.0.113.9": "Berlin, Germany"}.__getitem__
     _, project = await node.owned()
     requester = Requester("https://shop.example", f"{BROWSER}\0" + "x" * 1000, "203.0.113.9")
@@ -73,7 +76,7 @@ async def test_where_a_request_came_from_is_kept_for_the_prompt(node: "Node") ->
 
 
 async def test_a_project_may_keep_nothing(node: "Node") -> None:
-    """show_context off: nothing is stored, and nothing shown."""
+    """With show_context off, nothing is stored or shown."""
     _, project = await node.owned(show_context=False)
     requester = Requester("https://shop.example", BROWSER, "203.0.113.9")
     created = await node.signin.create_session(project.id, public=True, requester=requester)
@@ -93,7 +96,7 @@ async def with_project_bot(node: "Node", broken_at: int | None = None) -> str:
 
 
 async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
-    """Never another bot in its place, which would ask in a stranger's name."""
+    """A project with a broken bot starts no sign-in in another bot, which would ask in a stranger's name."""
     project_id = await with_project_bot(node, broken_at=node.clock.now)
     for public in (True, False):
         with pytest.raises(BotBroken):
@@ -102,7 +105,7 @@ async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
 
 
 async def test_a_session_belongs_to_the_bot_of_its_link(node: "Node") -> None:
-    """The owner of another bot reads its messages, so no bot shows or decides a session of another one."""
+    """A bot's owner can read its messages, so no bot shows or decides a session of another one."""
     created = await node.signin.create_session(await with_project_bot(node), public=True)
     token = created.session_token
     assert created.deeplink == f"https://t.me/shop_bot?start={token}"

@@ -1,4 +1,4 @@
-"""A sign-in as the messenger sees it: who may decide, until when, and what is said of old prompts."""
+"""A sign-in as the messenger sees it: who may decide, until when, and the answers to old prompts."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ BOB = MessengerIdentity("1002", "Bob", "")
 
 
 async def test_unknown_payloads_are_unknown(node: "Node") -> None:
-    """For any payload of /start or of a button, the bot gets an outcome to show."""
+    """Every payload of /start or of a button has an outcome to show."""
     for token in ("", "x", "A" * 43, "A" * 42 + "B", "\ud800", "A" * 1_000):
         assert await node.signin.open_session(token, "1001") == UNKNOWN
         assert await node.signin.confirm_session(token, ADA) == UNKNOWN
@@ -26,7 +26,7 @@ async def test_unknown_payloads_are_unknown(node: "Node") -> None:
 
 
 async def test_the_first_opener_owns_the_decision(node: "Node") -> None:
-    """Another account that opens the link or taps the buttons is told so, learns nothing and changes nothing."""
+    """Another account that opens the link or taps a button is refused, learns nothing and changes nothing."""
     project, _ = await node.project()
     token = await node.opened(project)
     assert await node.signin.open_session(token, "1002") == FOREIGN
@@ -39,7 +39,7 @@ async def test_the_first_opener_owns_the_decision(node: "Node") -> None:
 
 
 async def test_opening_again_asks_again(node: "Node") -> None:
-    """The same account may open its link twice: nothing changes, also not the time of the first opening."""
+    """The same account may open its link twice: nothing changes, not even the time of the first opening."""
     project, _ = await node.project()
     token = await node.opened(project)
     created = node.clock.now
@@ -50,7 +50,7 @@ async def test_opening_again_asks_again(node: "Node") -> None:
 
 
 async def test_a_tap_counts_until_the_instant_of_expiry(node: "Node") -> None:
-    """A tap at or after that instant does not confirm, and does not cancel."""
+    """A tap exactly at that instant or later neither confirms nor cancels."""
     project, _ = await node.project()
     for offset, expected in ((599_999, ["confirmed", "cancelled", "opened"]), (600_000, ["expired"] * 3)):
         to_confirm, to_cancel = await node.opened(project), await node.opened(project)
@@ -64,7 +64,7 @@ async def test_a_tap_counts_until_the_instant_of_expiry(node: "Node") -> None:
 
 
 async def test_a_second_tap_says_what_became_of_it(node: "Node") -> None:
-    """Only the first decision counts; later taps on either button, and opening again, tell it with its time."""
+    """Only the first decision counts; later taps and openings show it with its time."""
     project, _ = await node.project()
     first, second = await node.opened(project), await node.opened(project)
     node.clock.now += 5_000
@@ -85,7 +85,7 @@ async def test_a_second_tap_says_what_became_of_it(node: "Node") -> None:
 
 
 async def test_hostile_names_are_stored_without_what_no_store_bears(node: "Node") -> None:
-    """NUL and lone surrogates are dropped; all else of the name arrives at the application as it is."""
+    """NUL and lone surrogates are removed; the rest of the name reaches the application unchanged."""
     project, _ = await node.project(webhook_url="https://example.com/")
     token = await node.opened(project)
     hostile = MessengerIdentity("1001", "A\0d\ud800a <b>'\"\\ \u202e👩\u200d💻", "a\0\udfffda")
@@ -95,7 +95,7 @@ async def test_hostile_names_are_stored_without_what_no_store_bears(node: "Node"
 
 
 async def test_the_prompt_names_the_project_as_it_is_called_now(node: "Node") -> None:
-    """Renamed between creation and opening: the user is asked by the name that is true now."""
+    """If the project is renamed before the link is opened, the prompt shows the new name."""
     developer, project = await node.owned()
     token = await node.pending(project)
     await node.projects.update_project(acting(developer), project.id, ProjectChanges(name="New name"))

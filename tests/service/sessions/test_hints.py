@@ -21,7 +21,7 @@ USER = MessengerIdentity("1001", "Ada", "ada")
 @pytest.mark.parametrize("match_code", [False, True])
 @pytest.mark.parametrize("again", ["link", "tap"])
 async def test_a_prompt_that_is_shown_again_sets_its_hint(node: "Node", again: str, *, match_code: bool) -> None:
-    """The project stops to collect phone numbers. Whether the user opens the link or taps, the prompt comes again."""
+    """If the project stops collecting phone numbers, opening the link or tapping shows the prompt and sets its hint."""
     developer, project = await node.owned("pro")
     update = node.projects.update_project
     await update(acting(developer), project.id, ProjectChanges(collect_phone=True, match_code=match_code))
@@ -42,7 +42,7 @@ async def test_a_prompt_that_is_shown_again_sets_its_hint(node: "Node", again: s
 
 
 async def test_a_hint_of_a_later_release_reads_as_waiting(node: "Node") -> None:
-    """During an update, processes of two releases use one database. No call fails, and calls still wait."""
+    """During a rolling update, two releases share a database: no call fails, and calls still wait."""
     project, _ = await node.project()
     token = await node.opened(project)
     key = key_of(token)

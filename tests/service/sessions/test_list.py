@@ -19,7 +19,7 @@ def encoded(text: str) -> str:
 
 
 async def test_pages_lead_through_all_of_a_developers_projects(node: "Node") -> None:
-    """Newest first over all projects; the last page has no cursor, also when it is exactly full."""
+    """Sessions are newest first over all projects; the last page has no cursor, even when it is exactly full."""
     developer = await node.developer()
     projects = [(await node.project(developer))[0] for _ in range(2)]
     foreign, _ = await node.project()
@@ -44,7 +44,7 @@ async def test_pages_lead_through_all_of_a_developers_projects(node: "Node") -> 
 
 
 def test_garbage_for_a_cursor_is_an_invalid_request(subtests: pytest.Subtests) -> None:
-    """Also the cursor of another list. The sentence names the field."""
+    """Invalid cursors and those of another list are refused; the sentence names the field."""
     for cursor in (
         *("", "x", "=", "====", "é", "\ud800", "\0", encoded("1.sess_1") + "!", "A" * 1_000_000),
         *map(encoded, ("1", "sess_1", "1.proj_1", "1.evt_1", "1.sess_", "1.sess_\0", "1.sess_1\n", ".sess_1")),
@@ -56,7 +56,7 @@ def test_garbage_for_a_cursor_is_an_invalid_request(subtests: pytest.Subtests) -
 
 @given(st.text() | st.binary().map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
 def test_no_cursor_makes_the_parser_fail(cursor: str) -> None:
-    """Any text is a cursor or an invalid request."""
+    """Any text is either a cursor or an invalid request."""
     try:
         created_at, session_id = read_cursor(cursor, "sess")
     except InvalidRequest:

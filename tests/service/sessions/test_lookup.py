@@ -1,4 +1,4 @@
-"""Sessions as a developer looks them up: one by its token, and what was sent about it."""
+"""Sessions as a developer finds them: by token, and with their deliveries."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ async def only(node: "Node", developer: Developer) -> Session:
 
 
 async def test_a_session_is_read_by_its_token(node: "Node") -> None:
-    """As by its id, before and after it was consumed, and expired from that instant on; a project's end ends that."""
+    """A session is found by its token as by its id, in every state, until its project is deleted."""
     developer, project = await node.owned()
     token = await node.confirmed(project)
     session = await only(node, developer)
@@ -48,7 +48,7 @@ async def test_a_session_is_read_by_its_token(node: "Node") -> None:
 
 
 async def test_a_token_of_somebody_else_leads_nowhere(node: "Node") -> None:
-    """Another developer's, with projects or without, one that never was, and what is no token: all the same."""
+    """Another developer's token, an unknown one and a malformed one give the same answer."""
     owner, stranger = await node.developer(), await node.developer()
     await node.project(stranger)
     token = await node.pending((await node.project(owner))[0])
@@ -68,7 +68,7 @@ async def test_a_token_of_somebody_else_leads_nowhere(node: "Node") -> None:
 
 
 async def test_a_session_leads_to_its_deliveries(node: "Node") -> None:
-    """Confirmed or cancelled: the one event of its decision, with every attempt and its answer, and nobody else's."""
+    """A decided session has the one event of its decision, with every attempt and its answer, and no other."""
     developer, project = await node.owned(webhook_url=URL)
     made = {}
     for decision in ("confirm", "cancel"):
@@ -93,7 +93,7 @@ async def test_a_session_leads_to_its_deliveries(node: "Node") -> None:
 
 
 async def test_the_deliveries_of_somebody_elses_session_do_not_exist(node: "Node") -> None:
-    """A developer with another developer's session learns nothing more about it."""
+    """A developer learns nothing about another developer's session."""
     developer, project = await node.owned(webhook_url=URL)
     await node.confirmed(project)
     with pytest.raises(ProjectNotFound):

@@ -1,4 +1,4 @@
-"""Sign-ins from Mini Apps: what the project and its users decide applies to them as to every other sign-in."""
+"""Sign-ins from Mini Apps obey the settings and blocks of projects and users like every other sign-in."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -127,7 +127,7 @@ async def test_refusals(node: "Node", subtests: pytest.Subtests) -> None:
 
 
 async def test_a_phone_number_that_is_optional_is_not_needed(node: "Node") -> None:
-    """Only a required number refuses Mini Apps; neither does a plan without phone numbers."""
+    """Mini Apps are refused only if the number is required and the plan allows collecting it."""
     developer = await node.developer("pro")
     project, _ = await project_with_bot(node, developer)
     await change(node, project, collect_phone=True, phone_required=False)
@@ -147,7 +147,7 @@ async def test_a_secret_key_needs_no_public_access(node: "Node") -> None:
 
 
 async def test_a_proof_that_cannot_be_signed_uses_nothing_up(node: "Node") -> None:
-    """With the wrong master key nothing is stored, so the same data signs in once the key is right."""
+    """With the wrong master key, nothing is stored, so the same data signs in once the key is right."""
     project, _ = await project_with_bot(node)
     data = init_data(node.clock.now)
     with pytest.raises(DecryptionFailed):
@@ -173,7 +173,7 @@ async def test_age_and_second_use(node: "Node") -> None:
 
 
 async def test_data_serves_one_project(node: "Node") -> None:
-    """A bot that moves to another project takes no used data with it."""
+    """A bot that moves to another project does not make used data valid there."""
     first, _ = await project_with_bot(node)
     data = init_data(node.clock.now)
     await mini_apps(node).sign_in(first.id, data, public=True)

@@ -76,7 +76,7 @@ async def events_of(node: "Node") -> list[str]:
 
 
 async def test_require_gives_the_proof_to_the_holder_of_the_code(node: "Node", other_node: "Node") -> None:
-    """Until then nobody learns of the confirmation: not the page, webhook, analytics, developer or user."""
+    """Until the code arrives, neither the page, webhook, analytics, developer nor user sees the confirmation."""
     project = await project_with(node, "require", "https://example.com/hook")
     token = await start(node, project)
     seen = await node.signin.confirm_session(token, USER)
@@ -96,7 +96,10 @@ async def test_require_gives_the_proof_to_the_holder_of_the_code(node: "Node", o
 
 
 async def test_hostile_codes_give_nothing(node: "Node") -> None:
-    """Guessed, malformed, of another session, replaced or expired codes answer like a missing one; the user's works."""
+    """Guessed, malformed, foreign, replaced and expired codes are answered like a missing one.
+
+    The user's code works.
+    """
     project = await project_with(node, "require", "https://example.com/hook")
     token, replaced = await returning(node, project)
     other_token, foreign = await returning(node, project)
@@ -122,7 +125,7 @@ async def test_hostile_codes_give_nothing(node: "Node") -> None:
 
 @every_driver
 async def test_a_code_works_once(node: "Node", other_node: "Node") -> None:
-    """Of many calls at once on two nodes, all get the same proof; afterwards the window needs the code too."""
+    """Concurrent calls on two nodes all get the same proof; afterwards, reading it again needs the code too."""
     project = await project_with(node, "require", "https://example.com/hook")
     token, code = await returning(node, project)
     answers = await asyncio.gather(*(read((node, other_node)[n % 2], project, token, code) for n in range(12)))
@@ -138,9 +141,9 @@ async def test_a_code_works_once(node: "Node", other_node: "Node") -> None:
 async def test_a_lost_answer_between_the_two_writes_is_made_up_for(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that ends after the confirmation leaves a session that only the code consumes.
+    """If a process ends after the confirmation, the session can only be consumed with the code.
 
-    For everybody else it expires, so that nobody waits for ever.
+    For all other callers it expires, so that nobody waits forever.
     """
     project = await project_with(node, "require")
     token, code = await returning(node, project)
@@ -170,7 +173,7 @@ async def never_consume(*_: object) -> None:
 
 
 async def test_a_blocked_project_gets_no_new_code(node: "Node") -> None:
-    """The user blocks the project after Confirm."""
+    """If the user blocks the project after Confirm, no new code is given."""
     project = await project_with(node, "require")
     token, _ = await returning(node, project)
     await node.storage.users.block_project("1001", project.id, node.clock.now)
@@ -179,7 +182,7 @@ async def test_a_blocked_project_gets_no_new_code(node: "Node") -> None:
 
 
 async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
-    """It is stored encrypted with the identity, and is part of the answer and the event."""
+    """The number is stored encrypted with the identity, and is part of the answer and the event."""
     project = await project_with(node, "require", "https://example.com/hook", collect_phone=True)
     token = await start(node, project)
     assert (await node.signin.confirm_session(token, USER)).outcome == "phone"
@@ -193,7 +196,7 @@ async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
 
 @pytest.mark.parametrize("policy", ["off", "offer"])
 async def test_without_require_the_code_is_not_needed(node: "Node", policy: SameDevice) -> None:
-    """The policy "offer" shows the button, and "off" changes nothing; verify gives the proof with any code or none."""
+    """The policy "offer" shows the button and "off" none; verify gives the proof with any code or none."""
     project = await project_with(node, policy)
     for code in (None, "wrong", secrets.token_urlsafe(24)):
         token = await start(node, project)
@@ -205,7 +208,7 @@ async def test_without_require_the_code_is_not_needed(node: "Node", policy: Same
 
 
 async def test_require_needs_a_challenge_and_a_page(node: "Node") -> None:
-    """On both endpoints. A later change of the policy does not change a session."""
+    """Both endpoints check this. A later change of the policy does not change a session."""
     project = await project_with(node, "require")
     challenge = code_challenge(VERIFIER)
     for given, page in ((None, None), (challenge, None), (None, PAGE)):
@@ -221,7 +224,7 @@ async def test_require_needs_a_challenge_and_a_page(node: "Node") -> None:
 
 
 async def test_require_begins_while_a_session_is_created(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is created under the policy that was read before: the session obeys the new one, or is refused."""
+    """If the policy changes while a session is created, the session obeys the new policy or is refused."""
     create = node.storage.sessions.create_session
     for challenge in (None, code_challenge(VERIFIER)):
         project = await project_with(node, "off")
@@ -243,9 +246,9 @@ async def test_require_begins_while_a_session_is_created(node: "Node", monkeypat
 
 
 async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
-    """A change that would leave "offer" or "require" without any page is refused whole, from both sides.
+    """A change that would leave "offer" or "require" without a page is refused whole, whichever setting it changes.
 
-    A page that Telegram does not open does not count: no sign-in could return to it.
+    A page that Telegram does not open does not count, because no sign-in could return to it.
     """
     developer, project = await node.owned()
     actor = acting(developer)
@@ -279,7 +282,7 @@ async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
 
 @every_driver
 async def test_two_nodes_leave_no_policy_without_a_page(node: "Node", other_node: "Node") -> None:
-    """Of two changes at once, one of which sets the policy and the other takes the page away, one is refused."""
+    """Of two concurrent changes, one to the policy and one that removes the page, one is refused."""
     developer = await node.developer()
     for _ in range(5):
         project, _ = await node.project(developer)
@@ -296,7 +299,7 @@ async def test_two_nodes_leave_no_policy_without_a_page(node: "Node", other_node
 
 
 async def test_openid_clients_need_no_page(node: "Node") -> None:
-    """Their sign-ins return to a page of the service."""
+    """OpenID Connect sign-ins return to a page of the service, so the project needs no page."""
     developer, project = await node.owned()
     wanted = ClientChanges(name="Shop", redirect_uris=("https://shop.example/callback",))
     await OidcClients(node.storage, node.clock, secrets.token_bytes).create_client(
@@ -310,7 +313,7 @@ async def test_openid_clients_need_no_page(node: "Node") -> None:
 
 
 async def test_a_waiting_page_waits_for_the_code(node: "Node") -> None:
-    """Confirm does not end the wait; the code does, in any other call, and a call with the code does not wait."""
+    """Confirm does not end the wait, but the code in any other call does; a call with the code does not wait."""
     project = await project_with(node, "require")
     token = await start(node, project)
     waiting = node.signin.waiting

@@ -33,7 +33,7 @@ def claims_of(proof: str | None, secret: str) -> dict[str, object]:
 
 
 async def test_nothing_is_created_while_the_messenger_is_unknown(node: "Node") -> None:
-    """A session that nobody could open would only count as abandoned."""
+    """A session that nobody could open would only count as abandoned, so it is not created."""
     project, _ = await node.project()
     node.link.base = None
     with pytest.raises(MessengerUnavailable):
@@ -42,7 +42,7 @@ async def test_nothing_is_created_while_the_messenger_is_unknown(node: "Node") -
 
 
 async def test_malformed_ids_are_invalid_requests(node: "Node") -> None:
-    """400, not 404: the caller has a slip in its settings. The sentence names the field."""
+    """A malformed id is 400 instead of 404, because the caller's settings are wrong. The sentence names the field."""
     project, _ = await node.project()
     for project_id in ("", "proj_", "x", "sess_" + "0" * 22, "proj_" + "0" * 21 + "\0", "proj_\ud800"):
         with pytest.raises(InvalidRequest, match="project_id"):
@@ -56,7 +56,7 @@ async def test_malformed_ids_are_invalid_requests(node: "Node") -> None:
 
 
 async def test_unknown_and_foreign_sessions_are_not_found(node: "Node") -> None:
-    """A session of another project does not exist for this one, and is not used up by the attempt."""
+    """A session of another project is not found, and the attempt does not use it up."""
     project, _ = await node.project()
     foreign, _ = await node.project()
     token = await node.confirmed(foreign)
@@ -73,7 +73,7 @@ async def test_unknown_and_foreign_sessions_are_not_found(node: "Node") -> None:
 
 
 async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Node") -> None:
-    """Identity, confirmed_at and a proof of this very moment; then `used`, for ever."""
+    """The first read has the identity, confirmed_at and a new proof; later reads say `used`."""
     project, secrets = await node.project()
     token = await node.opened(project)
     assert await node.signin.verify_session(project.id, token, public=True) == VerifyResult("pending", hint="opened")
@@ -101,7 +101,7 @@ async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Nod
 async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_one(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old secret is dead at once: not one proof is signed with it afterwards."""
+    """No proof is signed with the old secret after its replacement."""
     developer = await node.developer()
     project, old = await node.project(developer)
     token = await node.confirmed(project)
@@ -141,7 +141,7 @@ async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
 
 
 async def test_a_client_that_hangs_up_leaves_the_store_whole(node: "Node") -> None:
-    """Cancelled at any await, a read has either used the session up or left it as it was: never two proofs."""
+    """A read that is cancelled at any await leaves the session unchanged or used: there are never two proofs."""
     project, _ = await node.project()
     for steps in range(6):
         token = await node.confirmed(project)

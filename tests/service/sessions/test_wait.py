@@ -1,4 +1,4 @@
-"""Waiting for a decision: woken by every way out of pending, and lost to none."""
+"""Waiting for a decision: every transition out of pending wakes the call, and none is missed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ async def callers(node: Node) -> AsyncIterator[Callers]:
 
 @pytest.mark.parametrize("confirmed", [True, False])
 async def test_a_decision_here_wakes_its_own_callers(node: Node, callers: Callers, *, confirmed: bool) -> None:
-    """A decision made in this process ends the wait for that session with nothing in between, and no other's."""
+    """A decision in this process immediately ends the waits for that session and no others."""
     project, _ = await node.project()
     token, other = await node.opened(project), await node.opened(project, "1002")
     call, others = await callers.start(project, token), await callers.start(project, other)
@@ -49,7 +49,7 @@ async def test_a_decision_here_wakes_its_own_callers(node: Node, callers: Caller
 
 
 async def test_a_tap_that_decides_nothing_wakes_nobody(node: Node, callers: Callers) -> None:
-    """Opening the link, and a stranger's tap, leave the session pending, so the client goes on waiting."""
+    """Opening the link, and a stranger's tap, leave the session pending, so the client continues to wait."""
     project, _ = await node.project()
     token, other = await node.pending(project), await node.opened(project, "1002")
     call, later = await callers.start(project, token), await callers.start(project, other)
@@ -63,7 +63,7 @@ async def test_a_tap_that_decides_nothing_wakes_nobody(node: Node, callers: Call
 
 @waits_with(look_every=3_600.0)
 async def test_a_decision_elsewhere_wakes(node: Node, other_node: Node, callers: Callers) -> None:
-    """A decision made through another process is told by the store, without waiting for the next look."""
+    """The store signals a decision of another process, so the wait does not last until the next check."""
     async with running(node):
         project, _ = await node.project()
         async with asyncio.timeout(60):
@@ -79,7 +79,7 @@ async def test_a_decision_elsewhere_wakes(node: Node, other_node: Node, callers:
 async def test_a_lost_signal_loses_no_answer(
     node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the store never tells of a decision made elsewhere, the next look at the session finds it."""
+    """If the store does not signal a decision of another process, the next check of the session finds it."""
     lose_every_signal(node, monkeypatch)
     async with running(node):
         project, _ = await node.project()
@@ -94,7 +94,7 @@ async def test_a_lost_signal_loses_no_answer(
 async def test_every_session_is_looked_at_within_a_second(
     node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session with waiting calls is read at least once a second, for as long as they wait."""
+    """A session with waiting calls is read at least once a second, as long as they wait."""
     assert wait.LOOK_EVERY + wait.GATHER < 1
     lose_every_signal(node, monkeypatch)
     looks = 0
@@ -117,7 +117,7 @@ async def test_every_session_is_looked_at_within_a_second(
 async def test_very_many_are_looked_at_in_small_chunks(
     node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look at very many sessions lets others use the event loop in between; each session has its turn."""
+    """Checking very many sessions gives others the event loop in between, and reaches each session."""
     lose_every_signal(node, monkeypatch)
     project, _ = await node.project()
     tokens = await asyncio.gather(*(node.pending(project) for _ in range(40)))
@@ -142,7 +142,7 @@ async def test_very_many_are_looked_at_in_small_chunks(
 
 
 async def test_a_clock_that_is_behind_ends_no_wait_early(node: Node, callers: Callers) -> None:
-    """Expiry goes by the wall clock: when that stands still meanwhile, the wait goes on for as long as was asked."""
+    """Expiry follows the wall clock: if that does not move, the wait lasts as long as requested."""
     project, _ = await node.project()
     token = await node.pending(project)
     node.clock.now += SESSION_LIFETIME - 5
@@ -156,7 +156,7 @@ async def test_a_clock_that_is_behind_ends_no_wait_early(node: Node, callers: Ca
 async def test_a_clock_that_is_set_forward_expires(
     node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the wall clock jumps over the end of the ten minutes, the next look finds the session expired."""
+    """If the wall clock jumps past the ten minutes, the next check finds the session expired."""
     lose_every_signal(node, monkeypatch)
     async with running(node):
         project, _ = await node.project()
@@ -175,7 +175,7 @@ async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> 
 
 
 async def test_a_decision_during_the_first_look(node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decision between the first look and the waiting is not missed: the place is taken before the look."""
+    """The call registers before its first read, so a decision after that read is not missed."""
     project, _ = await node.project()
     token = await node.opened(project)
     poll_session = node.storage.sessions.poll_session
@@ -193,7 +193,7 @@ async def test_a_decision_during_the_first_look(node: Node, callers: Callers, mo
 
 
 async def test_a_hint_wakes_those_that_ask_for_hints(node: Node, callers: Callers) -> None:
-    """Opening ends the calls that know another hint, and no other's; a hint that is known already ends none."""
+    """Opening the link ends the calls that know another hint, and no others; a hint that is already known ends none."""
     project, _ = await node.project()
     token, other = await node.pending(project), await node.pending(project)
     asking = [await callers.start(project, token, seen_hint="waiting") for _ in range(2)]
@@ -216,7 +216,7 @@ async def test_a_hint_wakes_those_that_ask_for_hints(node: Node, callers: Caller
 async def test_a_hint_set_elsewhere_wakes(
     node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch, *, signal: bool
 ) -> None:
-    """A link that is opened through another process wakes by the store's signal, or else by the next look."""
+    """A hint set by another process wakes the call by the store's signal, or else by the next check."""
     if not signal:
         lose_every_signal(node, monkeypatch)
     async with running(node):
@@ -237,7 +237,7 @@ async def test_a_hint_set_elsewhere_wakes(
 
 
 async def test_what_would_not_be_pending_is_not_waited_for(node: Node, callers: Callers) -> None:
-    """Refused and decided reads are answered at once: waiting would only hold a place."""
+    """Refused and decided reads are answered immediately, because waiting would only hold a place."""
     project, _ = await node.project()
     other, _ = await node.project()
     private, _ = await node.project(public_access=False)
@@ -258,7 +258,7 @@ async def test_what_would_not_be_pending_is_not_waited_for(node: Node, callers: 
 async def test_the_store_is_away_at_the_first_look(
     node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that cannot be read is told to the caller, and the place is free again."""
+    """If the store cannot be read, the caller gets the error, and the place is free again."""
 
     async def away(_: SessionKey) -> None:
         raise StoreUnavailable

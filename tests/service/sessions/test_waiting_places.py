@@ -1,4 +1,4 @@
-"""The places of waiting calls: bounded, freed at once, and given up when the service stops."""
+"""The places of waiting calls are limited, freed immediately, and released when the service stops."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ async def callers(node: Node) -> AsyncIterator[Callers]:
 
 
 async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) -> None:
-    """A proof must not be consumed for a client of which it is known that it went away."""
+    """A client that disconnected does not consume the proof, even if the decision arrives at the same time."""
     project, _ = await node.project()
     token = await node.opened(project)
     gone = asyncio.Event()
@@ -48,7 +48,7 @@ async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) ->
     [({"process_limit": 3}, False, False), ({"project_limit": 3}, True, False), ({"session_limit": 3}, True, True)],
 )
 async def test_bounds(node: Node, callers: Callers, *, same_project: bool, same_session: bool) -> None:
-    """Over each bound a call gets no place, nobody who waits is disturbed, and a place that is freed is given again."""
+    """Over each limit, a call gets no place and does not affect waiting ones; a freed place is used again."""
     project, _ = await node.project()
     token = await node.pending(project)
 
@@ -68,7 +68,7 @@ async def test_bounds(node: Node, callers: Callers, *, same_project: bool, same_
 
 
 def test_the_documents_state_the_bounds() -> None:
-    """In docs/reference/long-poll.md."""
+    """docs/reference/long-poll.md states the limits."""
     page = " ".join((Path(__file__).parents[3] / "docs/reference/long-poll.md").read_text("utf-8").split())
     process, project, session = (f"{each:,}" for each in (wait.PROCESS_LIMIT, wait.PROJECT_LIMIT, wait.SESSION_LIMIT))
     assert f"At most {process} calls wait in one process, {project} of them for one project and {session}" in page
@@ -78,7 +78,7 @@ def test_the_documents_state_the_bounds() -> None:
 
 
 async def test_stop_answers_all(node: Node, callers: Callers) -> None:
-    """When the service stops, all waiting calls end at once, and later ones do not wait: draining is quick."""
+    """When the service stops, all waiting calls end immediately and later ones do not wait, so draining is quick."""
     project, _ = await node.project()
     stopping = asyncio.Event()
     part = asyncio.create_task(node.signin.waiting.run_until(stopping))
@@ -94,7 +94,7 @@ async def test_stop_answers_all(node: Node, callers: Callers) -> None:
 async def test_bugs_and_an_absent_store_are_survived(
     node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither a bug in the store's watching nor failing looks end the part: later decisions are answered."""
+    """After a bug in the store's signals or failing reads, later decisions are still answered."""
     watch_decisions, poll_session = node.storage.sessions.watch_decisions, node.storage.sessions.poll_session
     watched: list[Exception] = [RuntimeError("watch"), StoreUnavailable()]
     polled: list[Exception] = [RuntimeError("poll"), StoreUnavailable()]
@@ -124,7 +124,7 @@ async def test_bugs_and_an_absent_store_are_survived(
 async def test_the_store_rests_while_nobody_waits(
     node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`needed`, which the store goes by, is set exactly while somebody waits."""
+    """`needed`, which the store obeys, is set exactly while somebody waits."""
     asked: list[asyncio.Event] = []
 
     async def watch_decisions(_wake: Any, needed: asyncio.Event, _notice: Any) -> None:

@@ -23,7 +23,7 @@ from taproof.core.projects import Project
 from taproof.http.sdk_files import sdk_release
 
 PROGRAMS = {"node": ["node"], "python": [sys.executable], "curl": ["bash"]}
-"""What each is pasted into. Every one of them runs what comes in by its standard input."""
+"""The command that runs each program. Every one of them reads the program from standard input."""
 PATIENCE = 60
 RELEASE = sdk_release(version("taproof"))
 BOTH = pytest.mark.parametrize("is_public", [True, False], ids=["public", "server-side"])
@@ -32,7 +32,7 @@ EACH = pytest.mark.parametrize("name", list(PROGRAMS))
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A sandbox of this module's own."""
+    """A separate sandbox for this module."""
     service = launch(tmp_path_factory.mktemp("quick_start"))
     yield service
     service.stop()
@@ -68,7 +68,10 @@ def snippet(service: Service, project: OwnProject, name: str) -> str:
 
 
 class Pasted:
-    """A program that runs. Of Taproof's its environment has the webhook secret, and the secret key if one is given."""
+    """A running program.
+
+    Of Taproof's variables, its environment has the webhook secret, and the secret key if one is given.
+    """
 
     def __init__(self, service: Service, project: OwnProject, name: str, *, secret_key: str | None = None) -> None:
         environment = os.environ | {"TAPROOF_WEBHOOK_SECRET": project.webhook_secret}
@@ -104,7 +107,7 @@ class Pasted:
         return found[1]
 
     def rest(self) -> str:
-        """Return what it prints until it ends."""
+        """Return the remaining output until the program ends."""
         try:
             return self.process.communicate(timeout=PATIENCE)[0]
         finally:

@@ -113,7 +113,7 @@ def _follows(directory: Path, given: dict[str, str], options: list[str]) -> None
 
 
 def test_what_cannot_be_listened_on_says_what_to_do(tmp_path: Path) -> None:
-    """Another machine's address and a port that is in use end the start, each with advice of its own."""
+    """Another machine's address and a used port end the start, each with its own advice."""
     with bind_socket("127.0.0.1", 0, shared=False) as taken:
         taken.listen()
         for host, port, advice in (

@@ -43,7 +43,7 @@ class Image:
     """The files of the package that the builder got."""
 
     def here(self, text: str) -> str:
-        """Return a text of the Dockerfile with the image's paths replaced by those in `root`."""
+        """The result."""
         return PLACES.sub(lambda place: f"{self.root}{place[0]}", text)
 
     @property

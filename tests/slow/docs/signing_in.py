@@ -9,7 +9,7 @@ from tests.e2e.conftest import Service, make_phone
 from tests.slow.docs.walk import environment_of, opened
 
 PATIENCE = 60_000
-"""Milliseconds, for a busy machine."""
+"""Milliseconds, long enough for a busy machine."""
 
 
 async def press_and_confirm(page: Page, service: Service, name: str, button: str = "Confirm") -> None:
@@ -30,7 +30,7 @@ def confirm(service: Service, deeplink: str, name: str, button: str = "Confirm")
 
 
 def sign_in_and_out(address: str, service: Service) -> None:
-    """Sign in to and out of an application that has a members' page, and its button at `/`."""
+    """The result."""
 
     async def walk() -> None:
         async with open_chromium() as browser:

@@ -14,7 +14,7 @@ PAGE = "how-to/backup.md"
 
 
 def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
-    """The restored database is that of the moment of the copy, and its secrets can be decrypted."""
+    """The restored database has the state of the copy, and its secrets can be decrypted."""
     service = start_service()
     variables = environment_of(service)
     assert service.command("developers", "add", "before@example.com").returncode == 0

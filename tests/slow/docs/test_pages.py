@@ -117,7 +117,7 @@ def test_the_button_sends_the_proof_and_goes_on(site: Site, part: str) -> None:
 @pytest.mark.parametrize(("button", "text"), [("Confirm", "Grace"), ("Cancel", "cancelled")])
 @pytest.mark.parametrize("part", ["taproof-confirmed", "import { resume, signIn }"])
 def test_a_page_hears_how_it_ended(site: Site, part: str, button: str, text: str) -> None:
-    """A page learns the outcome from the button's events, and from `signIn` with its own design."""
+    """A page gets the outcome from the button's events, and from `signIn` with its own design."""
     site.show(block_of(HTML, "html", part).text)
     own_look = part != "taproof-confirmed"
 

@@ -116,7 +116,7 @@ def test_a_long_redirect_is_passed_on(proxied: Proxied) -> None:
     ],
 )
 def test_a_client_cannot_claim_an_address(proxied: Proxied, lies: dict[str, str]) -> None:
-    """The service sees the client's real address and HTTPS, whatever the client's headers say."""
+    """The service sees the client's real address and HTTPS, whatever headers the client sends."""
     lying = Developer(proxied.client, proxied.service.access_token)
     made = proxied.client.post("/api/v1/dev/projects", headers=lying.headers | lies, json={"name": "Shop"})
     assert made.status_code == 200, made.text

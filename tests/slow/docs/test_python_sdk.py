@@ -17,7 +17,7 @@ PAGE = "reference/python-sdk.md"
     ("button", "said"), [("Confirm", "Welcome, Grace\n"), ("Cancel", "Not signed in: cancelled\n")]
 )
 def test_the_sign_in(button: str, said: str, start_service: StartService) -> None:
-    """The printed link is the one to open, and the last line is the outcome."""
+    """The printed link can be opened, and the last line is the outcome."""
     service = start_service()
     with subprocess.Popen(
         [sys.executable, "-u", "-c", block_of(PAGE, "python", "wait_for_user").text],

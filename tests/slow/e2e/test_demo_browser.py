@@ -106,7 +106,7 @@ async def test_the_shop_by_itself(context: BrowserContext, service: Service, new
 
 
 async def test_openid(demo: Demo, new_phone: NewPhone, service: Service) -> None:
-    """The shop sends the user to the service's page, and gets them back signed in, with nothing left in its address."""
+    """The shop sends the user to the service's page, and gets them back signed in, with a clean address."""
     user = new_phone("Grace", username="grace_openid").messenger_id
     screen = service.screen()
     client_id = await demo.shop.locator("body").get_attribute("data-client-id")
@@ -135,7 +135,10 @@ async def test_openid(demo: Demo, new_phone: NewPhone, service: Service) -> None
 
 
 async def test_openid_without_a_code(demo: Demo, service: Service) -> None:
-    """A user who goes back is told so kindly. A response to no request of this tab is refused, and adds no step."""
+    """A user who goes back gets a friendly message.
+
+    A response to a request of another tab is refused, and adds no step.
+    """
     await demo.shop.get_by_role("button", name="Use OpenID Connect instead").click()
     await demo.page.get_by_role("button", name="Back to Kite & Kettle").click()
     status = demo.shop.locator("#status")
@@ -171,7 +174,7 @@ async def test_expiry(demo: Demo, service: Service, new_phone: NewPhone) -> None
 
 
 async def test_somebody_elses_link(demo: Demo, context: BrowserContext, new_phone: NewPhone) -> None:
-    """The first account that opens the link owns the decision; the next one is told so and gets no buttons."""
+    """The first account that opens the link owns the decision; another one is told so and gets no buttons."""
     user = new_phone("Grace").messenger_id
     await demo.page.reload()
     await demo.be(user)

@@ -38,7 +38,7 @@ PATIENCE = 60.0
 
 
 class BotApi:
-    """A Bot API server that repeats updates until they are acknowledged. A call names its node by its address.
+    """A Bot API server that repeats updates until they are acknowledged. A call's address names its node.
 
     `silent` names a node whose messages are delayed, as on a slow network.
     """
@@ -48,7 +48,7 @@ class BotApi:
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
         self.silent = ""
         self.prompt: dict[str, Any] | None = None
-        """The message with buttons that was sent since the user wrote last."""
+        """The last message with buttons since the user's last message."""
         self.held = threading.Event()
         self._end = threading.Event()
         self._last_id = 900_000_000
@@ -114,7 +114,7 @@ class BotApi:
         return {node for node, method, _ in calls if method == "getUpdates"}
 
     def write(self, text: str) -> None:
-        """Send the bot a message from a user."""
+        """The result."""
         self.prompt = None
         self._update(message={**_message(501), "from": _user(), "text": text})
 

@@ -1,7 +1,7 @@
 """The example applications, each started by its own `./run` against a real sandbox, and signed in to in Chromium.
 
-`./run` sets itself up in its directory, so the first start takes as long as its packages take to install. Each example
-has the same two pages, `/` with the button and `/members`, so `walk_through` does for all of them what a user does.
+`./run` installs its packages in its directory, so the first start takes as long as that. Each example has the same two
+pages, `/` with the button and `/members`, so `walk_through` does for all of them what a user does.
 """
 
 import os
@@ -27,7 +27,7 @@ NAME = "Ada <b>Lovelace</b> 🦊"
 
 @dataclass
 class Example:
-    """An example that runs."""
+    """A running example."""
 
     base_url: str
     process: subprocess.Popen[bytes]
@@ -37,7 +37,7 @@ class Example:
         return self.output.read_text("utf-8", errors="replace")
 
     def stop(self) -> None:
-        """End it with everything that it started, as Ctrl+C in a terminal does."""
+        """End it with all its processes, as Ctrl+C in a terminal does."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGINT)
         try:
@@ -52,7 +52,7 @@ StartExample = Callable[[str], Example]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A sandbox of this module's own."""
+    """A separate sandbox for this module."""
     service = launch(tmp_path_factory.mktemp("service"))
     yield service
     service.stop()
@@ -79,7 +79,7 @@ def phone(client: httpx.Client) -> Phone:
 def start_example(
     service: Service, project: OwnProject, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StartExample]:
-    """A function that starts `examples/<name>/run` with the settings of `project` and waits until it answers."""
+    """Return a function that starts `examples/<name>/run` with the settings of `project` and waits until it answers."""
     started: list[Example] = []
 
     def start(name: str) -> Example:
@@ -121,9 +121,9 @@ def without_settings() -> dict[str, str]:
 
 @asynccontextmanager
 async def open_context(browser: Browser, example: Example, service: Service) -> AsyncIterator[BrowserContext]:
-    """Open a browser that was never used; in the end it must have had nothing to complain of.
+    """Open a new browser; fail if it reports a problem.
 
-    That is: no error in the console, no breach of the Content-Security-Policy, and no request to anybody else.
+    A problem is an error in the console, a breach of the Content-Security-Policy, or a request to another host.
     """
     context = await browser.new_context(base_url=example.base_url)
     complaints: list[str] = []
@@ -145,7 +145,7 @@ async def open_context(browser: Browser, example: Example, service: Service) -> 
 
 
 async def walk_through(browser: Browser, example: Example, service: Service, phone: Phone) -> None:
-    """Ask for the members' page, sign in on the way, be there under one's name, and sign out."""
+    """Open the members' page, sign in, see the user's name, and sign out."""
     async with open_context(browser, example, service) as context:
         page = await context.new_page()
         answer = await page.goto("/members")
@@ -178,7 +178,7 @@ async def walk_through(browser: Browser, example: Example, service: Service, pho
 
 
 def refuses_without_settings(name: str, service: Service, project: OwnProject) -> None:
-    """Start the example without settings: it says how to get them, and what it says works as it stands."""
+    """Start the example without settings: it says how to get them, and its commands work unchanged."""
     done = subprocess.run(
         ["./run"],
         cwd=EXAMPLES / name,

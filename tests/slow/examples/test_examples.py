@@ -1,4 +1,4 @@
-"""Each example application: `./run`, and a user who signs in to it in a browser."""
+"""Each example application is started with `./run`, and a user signs in to it in a browser."""
 
 from collections.abc import AsyncIterator
 
@@ -27,12 +27,12 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_user_signs_in(example: Example, service: Service, browser: Browser, phone: Phone) -> None:
-    """The button, the phone, the members' page and sign-out, with nothing that the browser complains of."""
+    """The button, the phone, the members' page and sign-out work, and the browser reports no problem."""
     await walk_through(browser, example, service, phone)
 
 
 def test_another_site_is_refused(example: Example) -> None:
-    """What no page of the application has sent signs nobody in or out."""
+    """A request from a page of another site signs nobody in or out."""
     for path in ("/auth/taproof", "/auth/taproof/sign-out"):
         headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
         assert httpx.post(f"{example.base_url}{path}", json={"proof": "x"}, headers=headers).status_code == 403
@@ -40,5 +40,5 @@ def test_another_site_is_refused(example: Example) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_how_to_get_the_settings(service: Service, project: OwnProject, name: str) -> None:
-    """Without settings `./run` says how to get them, and what it says works."""
+    """Without settings, `./run` says how to get them, and its commands work."""
     refuses_without_settings(name, service, project)

@@ -1,4 +1,4 @@
-"""Sign-ins through several services at once, and a record of every answer, which no fail-over may take back."""
+"""Sign-ins through several services at once, and a record of every answer, which no fail-over may reverse."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class SignIn:
-    """A session whose creation was acknowledged, and everything that was answered about it since."""
+    """A session whose creation was acknowledged, and all later answers about it."""
 
     token: str
     verifier: str | None
@@ -61,7 +61,7 @@ class SignIn:
         return {"confirmed", "used"} if self.outcome == "confirmed" else {"pending", "confirmed", "used", "cancelled"}
 
     def contradictions(self) -> list[str]:
-        """Return what was taken back, and proofs that were given twice."""
+        """Return the answers that were reversed, and the proofs that were given twice."""
         found = []
         proofs = [answer for answer in self.answers if answer.status == "confirmed"]
         if len({answer.body for answer in proofs}) > 1 or (self.verifier is None and len(proofs) > 1):

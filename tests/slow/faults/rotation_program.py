@@ -24,7 +24,7 @@ fsync, replace = os.fsync, Path.replace
 
 
 def at(name: str) -> None:
-    """Die here if this is the step."""
+    """Kill this process if this is the step."""
     passed[name] += 1
     if (name, passed[name]) == (place, times):
         os.kill(os.getpid(), signal.SIGKILL)

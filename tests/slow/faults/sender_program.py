@@ -43,7 +43,7 @@ async def keep_setting(recorded: asyncio.Event) -> None:
 
 
 class Unwatched:
-    """Counts nothing."""
+    """Counters that count nothing."""
 
     def count_attempt(self, outcome: AttemptOutcome) -> None: ...
 

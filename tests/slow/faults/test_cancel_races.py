@@ -1,4 +1,4 @@
-"""The application cancels while the user confirms and the time ends: one outcome, which everything tells.
+"""The application cancels while the user confirms and the time ends: there is one outcome, on which everything agrees.
 
 The short form races for a few hundred sessions of each store. `--hypothesis-profile=soak` races for 10,000.
 """
@@ -117,7 +117,7 @@ def race(processes: list["subprocess.Popen[str]"], batch: list[Raced]) -> list[t
 
 
 async def test_cancel_against_confirm_and_expiry(place: Place, figure: Figure, *, soak: bool) -> None:
-    """Each session has one outcome, decided once, and every answer, page, prompt, webhook and counter tells it."""
+    """Each session is decided once, and every answer, page, prompt, webhook and counter shows the same outcome."""
     sessions = 10_000 if soak else 300
     place = place.quick()
     await choose_events(place)

@@ -1,4 +1,4 @@
-"""Each expired session has exactly one auth.expired event, though the sweeping processes are killed (SIGKILL)."""
+"""Each expired session has exactly one auth.expired event, even if the sweeping processes are killed (SIGKILL)."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def pending(place: Place) -> int:
 
 
 async def test_each_session_expires_with_one_event_though_sweepers_are_killed(place: Place, figure: Figure) -> None:
-    """Eight sweep at once; all but one are killed at random moments."""
+    """Eight processes sweep concurrently; all but one are killed at random moments."""
     place = place.quick()
     storage = await open_storage(place.url)
     project = await storage.projects.read_project(place.project_id)

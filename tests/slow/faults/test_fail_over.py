@@ -1,4 +1,4 @@
-"""No answer comes from a state that a fail-over to a synchronous standby takes back (decision 0014)."""
+"""No answer reports a state that a fail-over to a synchronous standby reverses (decision 0014)."""
 
 import asyncio
 import dataclasses
@@ -65,7 +65,10 @@ async def next_answer(node: WholeSignIn, project_id: str, token: str, verifier: 
 
 
 async def test_a_standby_that_hangs(cluster: Cluster, place: Place) -> None:
-    """What waits for the standby is neither acknowledged nor seen; after the fail-over each session has one proof."""
+    """A write that waits for the standby is neither acknowledged nor visible.
+
+    After the fail-over, each session has one proof.
+    """
     async with place.sign_in() as node, place.sign_in() as other:
         token, verifier = await confirmed(node, place.project_id)
         waiting = await node.create_session(place.project_id, public=True)
@@ -88,7 +91,7 @@ async def test_a_standby_that_hangs(cluster: Cluster, place: Place) -> None:
 
 
 async def test_a_primary_that_crashes_while_its_standby_hangs(cluster: Cluster, place: Place) -> None:
-    """The restarted primary shows what no standby has: no answer comes from it until the standby has it."""
+    """The restarted primary shows changes that no standby has: no answer reports them until the standby has them."""
     async with place.sign_in() as node:
         token, verifier = await confirmed(node, place.project_id)
         cluster.hang()
@@ -109,7 +112,7 @@ async def test_a_primary_that_crashes_while_its_standby_hangs(cluster: Cluster, 
 
 
 async def test_a_primary_that_does_not_know_its_successor(cluster: Cluster, place: Place) -> None:
-    """It answers "pending", but neither "not found" nor "expired": on the new primary, this may be different."""
+    """The primary answers "pending", but neither "not found" nor "expired", because the new primary may differ."""
     old_place = dataclasses.replace(place, url=cluster.primary.dsn("taproof"))
     new_place = dataclasses.replace(place, url=cluster.standby_dsn("taproof"))
     async with old_place.sign_in() as old:
@@ -171,7 +174,7 @@ async def test_a_primary_that_hangs_while_nobody_calls(
 
 
 async def test_the_doctor_names_the_risk(cluster: Cluster) -> None:
-    """It counts the standbys of a real primary and knows whether commits wait for them."""
+    """The doctor counts the standbys of a real primary and knows whether commits wait for them."""
     dsn = cluster.dsn("taproof")
 
     async def durability() -> tuple[bool, int]:

@@ -1,4 +1,4 @@
-"""docs/how-to/high-availability.md: its cluster fails over under load, and Taproof takes no answer back.
+"""docs/how-to/high-availability.md: its cluster fails over under load, and Taproof reverses no answer.
 
 `make soak` runs the long form.
 """
@@ -92,7 +92,10 @@ def _shown(seconds: list[float]) -> str:
 
 
 async def fail_over(fault: str, cluster: PatroniCluster, load: FailOverLoad, times: Times, *, early: bool) -> None:
-    """Strike the primary, and wait until Taproof writes to the new one. `early`: the former primary returns before."""
+    """Apply a fault to the primary, and wait until Taproof writes to the new one.
+
+    `early`: the former primary returns before.
+    """
     former = await cluster.settled()
     await load.until_finished(10)
     strike(fault, former)
@@ -110,7 +113,7 @@ async def fail_over(fault: str, cluster: PatroniCluster, load: FailOverLoad, tim
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_fail_overs(cluster: PatroniCluster, start_service: StartService, figure: Figure, *, soak: bool) -> None:
-    """No acknowledged step is lost, no proof is given twice, no answer is taken back, and Taproof reconnects soon."""
+    """No acknowledged step is lost, no proof is given twice, no answer is reversed, and Taproof reconnects soon."""
     place = await make_place(cluster.dsn())
     through_haproxy = dataclasses.replace(place, url=cluster.haproxy_dsn())
     started = [await asyncio.to_thread(start_service, each) for each in (place, place, through_haproxy)]
@@ -143,7 +146,10 @@ async def test_fail_overs(cluster: PatroniCluster, start_service: StartService, 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_doctor_in_this_cluster(cluster: PatroniCluster) -> None:
-    """It says that writes wait for a standby, and names the risk if none is connected or if they are asynchronous."""
+    """The doctor says that writes wait for a standby.
+
+    It names the risk if none is connected or they are asynchronous.
+    """
 
     async def durability(dsn: str, status: str, words: str) -> None:
         settings = load_settings({"database_url": dsn, "sandbox": True, "port": 1})

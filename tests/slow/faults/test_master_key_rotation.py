@@ -108,7 +108,7 @@ class Use:
 
     @contextlib.asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
-        """Keep using the service during a `with`, then finish the work that was begun."""
+        """Keep using the service during a `with`, then finish the pending work."""
         projects, rotated = self._values.projects[-1_000:-ROTATED], self._values.projects[-ROTATED:]
         self._tasks = [
             *(asyncio.create_task(self.sign_in(projects[number::3])) for number in range(3)),

@@ -93,7 +93,7 @@ def hostile(number: int, chance: random.Random) -> str:
 
 
 async def test_data_of_mini_apps_signs_in_once(place: Place, figure: Figure) -> None:
-    """Of the calls of three processes with the same data one gets a proof, and the counters know of one sign-in."""
+    """Of the calls of three processes with the same data, one gets a proof, and the counters count one sign-in."""
     await give_the_project_a_bot(place)
 
     def batches() -> Iterator[list[str]]:
@@ -115,7 +115,7 @@ async def test_data_of_mini_apps_signs_in_once(place: Place, figure: Figure) -> 
 
 
 async def test_hostile_data_of_mini_apps_signs_nobody_in(place: Place, figure: Figure) -> None:
-    """No foreign, stale, early or altered data signs in, and the store has no trace of it."""
+    """No foreign, stale, early or altered data signs in or leaves a trace in the store."""
     chance = random.Random(20)  # noqa: S311 — no secret.
     await give_the_project_a_bot(place)
     tried = [hostile(each + 1, chance) for each in range(HOSTILE)]

@@ -60,7 +60,7 @@ class Applications:
         self._answered = asyncio.Condition()
 
     def move(self, service: Service) -> None:
-        """Go on with the restarted service, which has another port and no users."""
+        """Continue with the restarted service, which has another port and no users."""
         self.http.base_url = httpx.URL(service.base_url)
         self.phone.client.base_url = httpx.URL(service.base_url)
         self.phone = make_phone(self.phone.client)
@@ -77,7 +77,7 @@ class Applications:
         return sign_in
 
     async def finish(self, sign_in: SignIn) -> None:
-        """Load the page, which leads back with the code, and redeem it, as far as the service lives."""
+        """Load the page, which leads back with the code, and redeem it, as long as the service lives."""
         with contextlib.suppress(httpx.TransportError):
             assert await self.load(sign_in) == 303
             await self._note()
@@ -85,7 +85,7 @@ class Applications:
             await self._note()
 
     async def load(self, sign_in: SignIn) -> int:
-        """Load the page, note the code to which it leads, and return the status."""
+        """Load the page, record the code to which it leads, and return the status."""
         response = await self.http.get(sign_in.page)
         if response.status_code == 303:
             code = answer_of(response)["code"]
@@ -94,7 +94,7 @@ class Applications:
         return response.status_code
 
     async def redeem(self, sign_in: SignIn) -> httpx.Response:
-        """Redeem the code, and note the tokens."""
+        """Redeem the code, and record the tokens."""
         form = {"grant_type": "authorization_code", "code": sign_in.code, "code_verifier": self.shop.verifier}
         form["redirect_uri"] = self.shop.created["redirect_uris"][0]
         response = await self.http.post("/oidc/token", data=form, auth=self.shop.auth)
@@ -123,7 +123,7 @@ def kill(service: Service) -> None:
 
 
 async def check(applications: Applications, sign_in: SignIn, stored: tuple[str, int | None, int | None]) -> str:
-    """Go on with a sign-in after the restart, and return the step at which it was interrupted.
+    """Continue a sign-in after the restart, and return the step at which it was interrupted.
 
     Args:
         applications: the browser and the application.
@@ -160,7 +160,7 @@ async def check(applications: Applications, sign_in: SignIn, stored: tuple[str, 
 async def test_a_killed_service_gives_no_sign_in_twice_and_loses_none(
     driver: str, tmp_path: Path, figure: Figure, *, soak: bool
 ) -> None:
-    """After each kill, an unredeemed code works once, also if it was not answered. A redeemed one gives nothing."""
+    """After each kill, an unredeemed code works once, even if it was never returned. A redeemed one gives nothing."""
     kills = 50 if soak else 5
     draw = random.Random(SEED)  # noqa: S311 — the same moments in every run, as far as a machine can repeat them.
     steps: Counter[str] = Counter()

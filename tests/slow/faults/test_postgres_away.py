@@ -80,7 +80,7 @@ async def test_connections_that_are_all_cut(place: Place, *, soak: bool) -> None
 async def test_a_service_whose_database_goes_away(
     place: Place, server: PostgresServer, start_service: StartService, figure: Figure
 ) -> None:
-    """Over HTTP: 503 with Retry-After and nothing else, ready again by itself, and waiting clients learn of the tap."""
+    """The service answers only 503 with Retry-After, recovers by itself, and waiting clients get the tap."""
     service = start_service(place)
     async with (
         http_loaded(place, service) as load,

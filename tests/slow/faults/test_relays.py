@@ -31,7 +31,7 @@ from taproof.service.projects import Projects
 PAGE: Final = "https://shop.example/sign-in"
 AT_ONCE: Final = 50
 HONEST_EVERY: Final = 10
-"""One honest sign-in for so many relays: the policy must not stop those."""
+"""One honest sign-in for each number of relays: the policy must not stop those."""
 
 
 class Project:
@@ -41,7 +41,7 @@ class Project:
         self.nodes = nodes
         self.id = project_id
         self.codes: list[str] = []
-        """The return codes of the attacker's own sign-ins, which they try on those of their victims."""
+        """The return codes of the attacker's own sign-ins, which they try on their victims' sign-ins."""
 
     async def begin(self, number: int) -> tuple[str, str]:
         """Start a session; return its token and verifier."""
@@ -66,7 +66,7 @@ class Project:
         return (await verify).proof is not None
 
     async def relay(self, number: int) -> bool:
-        """Relay one sign-in; tell whether the attacker gets its proof."""
+        """Relay one sign-in; return whether the attacker gets its proof."""
         token, verifier = await self.begin(number)
         code = await self.confirm(number, token)
         guesses = [None, secrets.token_urlsafe(24), *self.codes[:1]]
@@ -118,7 +118,7 @@ async def open_project(driver: str, policy: SameDevice) -> AsyncIterator[Project
 @pytest.mark.parametrize("driver", sorted(DRIVERS))
 @pytest.mark.parametrize("policy", ["off", "offer", "require"])
 async def test_relays(driver: str, policy: SameDevice, figure: Figure, *, soak: bool) -> None:
-    """With "require" no relay gives a proof, and every honest sign-in does. The others stop no relay."""
+    """With "require", no relay gives a proof and every honest sign-in does. The other policies stop no relay."""
     relays = 10_000 if soak else 300
     async with open_project(driver, policy) as project:
         stolen = honest = 0

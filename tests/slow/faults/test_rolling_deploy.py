@@ -37,7 +37,7 @@ def driver_of(place: Place) -> str:
 
 
 def release(monkeypatch: pytest.MonkeyPatch, driver: str, steps: list[Migration]) -> None:
-    """Give this process the migrations of that release; other processes have the current ones."""
+    """Give this process the migrations of a release; other processes have the current ones."""
     present = migrations
 
     def of_release(asked: str) -> list[Migration]:
@@ -60,7 +60,7 @@ async def migrate_as_later(place: Place, monkeypatch: pytest.MonkeyPatch, statem
 async def test_old_nodes_serve_while_and_after_a_newer_release_migrates(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two working nodes get no refusal while the schema changes under them; a node that starts later joins."""
+    """Two working nodes refuse nothing while the schema changes; a node that starts later joins."""
     async with loaded(place) as load:
         for worker in load.workers:
             await worker.until_acknowledged(50)

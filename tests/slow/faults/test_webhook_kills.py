@@ -86,7 +86,7 @@ class Stored:
     count: int
     interrupted: int
     attempts: list[tuple[int, int | None, str | None, str | None]]
-    """Number, status, error and answer."""
+    """Number, status, error and answer of each attempt."""
 
 
 async def read_stored(place: Place) -> dict[str, Stored]:

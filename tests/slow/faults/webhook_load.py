@@ -32,7 +32,7 @@ async def open_session(signin: WholeSignIn, project_id: str, user: str) -> str:
 
 
 async def decide(signin: WholeSignIn, token: str, user: str) -> None:
-    """Confirm as the user, or cancel one time in ten."""
+    """Confirm as the user, or cancel in one case of ten."""
     if user.endswith("9"):
         assert (await signin.cancel_session(token, user)).changed
     else:
@@ -60,7 +60,7 @@ class Receiver:
     client: aiohttp.ClientSession
 
     async def learn(self, secrets: dict[str, str]) -> None:
-        """Tell it the webhook secrets of the projects."""
+        """Give the receiver the projects' webhook secrets."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(secrets).encode() + b"\n")
@@ -108,7 +108,7 @@ class Senders:
         self.running.append(int(await self.process.stdout.readline()))
 
     def kill_oldest(self) -> int:
-        """Kill one (SIGKILL); return its process id."""
+        """Kill one process (SIGKILL); return its process id."""
         victim = self.running.pop(0)
         os.kill(victim, signal.SIGKILL)
         return victim

@@ -1,4 +1,4 @@
-"""How an application starts: what is missing is said at once; each framework is imported by its own module alone."""
+"""Applications report missing settings at the start; each framework is imported only by its own module."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.integrations.conftest import SECRET, SETTINGS, StartSite, start_witho
 
 @pytest.mark.parametrize("site", ["starlette", "fastapi", "flask", "django"])
 def test_a_missing_setting_is_said_at_start(site: str, tmp_path: Path) -> None:
-    """Not at the first sign-in: the application does not start, and its last line names what is missing."""
+    """With a missing setting, the application does not start, and its last line names the setting."""
     given = SETTINGS | {"TAPROOF_PROJECT_ID": ""}
     done = start_without(site, tmp_path, **given)
     assert done.returncode != 0
@@ -21,7 +21,7 @@ def test_a_missing_setting_is_said_at_start(site: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("framework", ["starlette", "flask"])
 def test_the_guard_is_no_option(framework: str) -> None:
-    """Several processes with a guard each would let a proof in several times: nobody gets that without saying so."""
+    """Several processes with a guard each would accept a proof several times, so the guard must be explicit."""
     name = {"starlette": "taproof_routes", "flask": "taproof_blueprint"}[framework]
     program = f"from taproof.integrations.{framework} import {name}; {name}(None)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
@@ -30,7 +30,7 @@ def test_the_guard_is_no_option(framework: str) -> None:
 
 @pytest.mark.parametrize("module", ["starlette", "flask", "django", "endpoint"])
 def test_a_module_imports_its_own_framework_only(module: str) -> None:
-    """Who uses one framework need not have the others, and nobody needs the service."""
+    """Using one framework needs neither the others nor the service."""
     program = f"import sys, taproof.integrations.{module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
@@ -40,7 +40,7 @@ def test_a_module_imports_its_own_framework_only(module: str) -> None:
 
 
 def test_flask_and_django_give_templates_what_the_button_needs(start: StartSite) -> None:
-    """`taproof` in a template holds the address of the script and the project, and no secret."""
+    """`taproof` in a template contains the script's address and the project, and no secret."""
     for name in ("flask", "django"):
         with start(name).browser() as browser:
             page = browser.get("/button").text.replace("&#39;", "'")

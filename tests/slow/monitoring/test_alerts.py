@@ -37,7 +37,7 @@ TOKEN: Final = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 
 @contextmanager
 def acting(*acts: Callable[[], object]) -> Iterator[None]:
-    """Repeat each of these in a thread of its own until the end of the block; the service may refuse any call."""
+    """Repeat each action in its own thread until the end of the block; the service may refuse any call."""
     over = threading.Event()
 
     def repeat(act: Callable[[], object]) -> None:
@@ -93,13 +93,13 @@ def project_of(client: httpx.Client, service: Service, **fields: Any) -> OwnProj
 
 
 def create(service: Service) -> httpx.Response:
-    """Try to start a sign-in; any answer will do."""
+    """Try to start a sign-in; any answer is accepted."""
     url = f"{service.base_url}/api/v1/generate/public"
     return httpx.post(url, json={"project_id": service.project_id}, timeout=60, verify=TRUST)
 
 
 def verify(service: Service, session_token: str, **more: object) -> httpx.Response:
-    """Poll a session; any answer will do."""
+    """Poll a session; any answer is accepted."""
     body = {"project_id": service.project_id, "session_token": session_token, **more}
     return httpx.post(f"{service.base_url}/api/v1/verify/public", json=body, timeout=60, verify=TRUST)
 
@@ -111,7 +111,7 @@ def fault(service: Service, **fields: object) -> None:
 
 
 def test_a_killed_process(start_service: StartService, watch: Watch) -> None:
-    """`kill -9` of the only process."""
+    """The only process is killed with `kill -9`."""
     service = start_service()
     prometheus = watch(service)
     assert prometheus.firing() == set()
@@ -266,7 +266,7 @@ def test_a_process_that_may_open_few_files(start_service: StartService, watch: W
 
 
 def test_more_waiting_calls_than_places(start_service: StartService, watch: Watch) -> None:
-    """More clients wait for the same sessions than may."""
+    """More clients wait for the same sessions than the limit allows."""
     service = start_service()
     prometheus = watch(service)
     assert "TaproofNoWaitingPlace" not in prometheus.firing()

@@ -1,4 +1,4 @@
-"""The pages in Chromium: accessible, allowed by their own policy, aware of changes, and a way to the application."""
+"""The pages in Chromium: accessibility, their own policy, live changes, and the return to the application."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ LAYOUTS = (
     "device code unknown",
     "device confirm",
 )
-"""The pages that differ in more than their sentences."""
+"""The pages whose layouts differ."""
 
 
 @dataclass
@@ -169,7 +169,7 @@ async def test_layout(browser: Browser, site: Site) -> None:
 
 
 async def test_policy_allows_the_pages(browser: Browser, site: Site) -> None:
-    """No page asks for anything that its own policy forbids."""
+    """No page requests anything that its own policy forbids."""
     page = await browser.new_page()
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text))
@@ -237,7 +237,10 @@ async def test_a_change_is_shown(browser: Browser, site: Site) -> None:
 
 
 async def test_the_command_for_apps_that_lose_the_link(browser: Browser, site: Site) -> None:
-    """It is folded, can be copied, and goes when the link is open. Without scripts, it is on the page."""
+    """The command is folded, can be copied, and disappears when the link is open.
+
+    Without scripts, it is on the page.
+    """
     command = f"/start {DEEPLINK.rpartition('?start=')[2]}"
     site.show("waiting")
     # axe-core is an inline script.
@@ -347,7 +350,7 @@ async def test_leaving_reaches_the_application(browser: Browser, site: Site) -> 
 
 @pytest.mark.parametrize("name", ["expired", "form post"])
 async def test_leaving_reaches_an_app(browser: Browser, site: Site, name: str) -> None:
-    """The application may redirect on to the scheme of its app. No list of form-action could name it."""
+    """The application may redirect to its app's own scheme, which no list of form-action could name."""
     site.app, site.state = "com.example.app:/signed-in", "expired"
     site.page = PAGES.form_post(site.callback, {"code": "c"}, "en") if name == "form post" else EACH[name]("en")
     site.headers = PAGES.headers(leaves=True)

@@ -1,4 +1,4 @@
-"""A whole sign-in that must end where it began, in Chromium, with the sandbox's messenger."""
+"""A whole sign-in that must end in the browser where it began, in Chromium with the sandbox's messenger."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +73,7 @@ async def test_the_browser_where_it_began(browser: Browser, service: Service, sh
 
 
 async def test_another_browser(browser: Browser, service: Service, shop: Client) -> None:
-    """A relayed link signs nobody in: the victim's browser says so, and the attacker's page goes on waiting."""
+    """A relayed link signs nobody in: the victim's browser says so, and the attacker's page keeps waiting."""
     attacker, victim = await browser.new_context(), await browser.new_context()
     waiting, opened = await attacker.new_page(), await victim.new_page()
     link = await begin(waiting, service, shop, make_phone(shop.http))

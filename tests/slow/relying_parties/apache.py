@@ -78,7 +78,7 @@ def settings(port: int) -> str:
 
 
 def write_site(place: Path, port: int) -> Path:
-    """Write the pages, which Apache's own account reads, and the configuration; return the path of the latter."""
+    """Write the pages, which Apache's account can read, and the configuration; return the configuration's path."""
     (place / "site/secure").mkdir(parents=True)
     place.chmod(0o755)
     home = f"http%3A%2F%2F127.0.0.1%3A{port}%2F"

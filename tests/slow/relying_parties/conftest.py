@@ -1,7 +1,7 @@
-"""Applications that use OpenID Connect through others' libraries, each a process, and the provider they sign in at.
+"""Applications that use OpenID Connect through third-party libraries, each a process, and their provider.
 
-`TAPROOF_TEST_OIDC_PROVIDER=oidc-provider` puts a certified provider in Taproof's place: a test that fails with both has
-a fault of its own or its library's.
+`TAPROOF_TEST_OIDC_PROVIDER=oidc-provider` replaces Taproof with a certified provider: if a test fails with both, the
+fault is in the test or the library.
 """
 
 import os
@@ -41,7 +41,7 @@ def phone(provider: Provider) -> Phone:
 
 @pytest.fixture
 def start(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartParty]:
-    """Return a function that starts a relying party with what the provider gave it and more variables."""
+    """Return a function that starts a relying party with its registration, and more variables in its environment."""
     started: list[Program] = []
 
     def start(name: str, registered: Registered, **environment: str) -> Program:
@@ -56,7 +56,7 @@ def start(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser, provider: Provider) -> AsyncIterator[BrowserContext]:
-    """Yield a browser that was never used. In the end it must have had nothing to complain of at the provider."""
+    """Yield a new browser. Assert afterwards that it reported no problem at the provider."""
     context = await browser.new_context(locale="en-US")
     complaints: list[str] = []
 

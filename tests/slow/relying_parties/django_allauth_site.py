@@ -41,7 +41,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def configure() -> None:
-    """Set Django up as the documentation of the package says, with the provider by its address alone."""
+    """Set up Django as the package's documentation describes, with only the provider's address."""
     settings.configure(
         SECRET_KEY=secrets.token_hex(),
         ALLOWED_HOSTS=["127.0.0.1"],

@@ -1,4 +1,4 @@
-"""A relying party: the Django site of docs/how-to/oidc/mozilla-django-oidc.md, with what a new project has around it.
+"""A relying party: the Django site of docs/how-to/oidc/mozilla-django-oidc.md, in a new project.
 
 It is written to the working directory, which also has its database.
 """
@@ -56,7 +56,7 @@ HOME += '<p id="email">{{ user.email }}</p><p id="number">{{ user.pk }}</p>{% en
 
 
 def write_site() -> None:
-    """Write the files of the page, each after what a new project has in that file."""
+    """Write the page's files, each after a new project's own content."""
     python = {name: block_of(PAGE, "python", part).text for name, part in PARTS.items()}
     files = {
         "shop/__init__.py": "",

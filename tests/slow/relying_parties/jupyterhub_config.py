@@ -1,4 +1,4 @@
-"""A relying party: JupyterHub with the configuration of docs/how-to/oidc/jupyterhub.md, on ports of its own.
+"""A relying party: JupyterHub with the configuration of docs/how-to/oidc/jupyterhub.md, on its own ports.
 
 Start it with `jupyterhub -f` in a directory of its own. Users stay on the hub's home page, because no notebook server
 is needed to see who is signed in. `PROXY` is the command of configurable-http-proxy.
@@ -23,7 +23,7 @@ load_subconfig("page.py", str(Path.cwd()))  # type: ignore[name-defined] # noqa:
 
 
 def report(_authenticator: object, _handler: object, signed_in: dict[str, Any]) -> dict[str, Any]:
-    """Print who signed in: the hub shows neither the name nor anything of the tokens."""
+    """Print the signed-in user, because the hub shows neither the name nor the tokens."""
     state = signed_in["auth_state"]
     tokens = {each: fingerprint(state["token_response"][each]) for each in ("access_token", "id_token")}
     print(json.dumps({"sub": signed_in["name"], "name": state["oauth_user"]["name"], **tokens}), flush=True)

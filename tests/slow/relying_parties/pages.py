@@ -10,7 +10,7 @@ _REFRESH = '<form method="post" action="/refresh"><button>Refresh</button></form
 
 
 def fingerprint(token: str) -> str:
-    """Return what a page may show of a token: enough to see whether it is another one."""
+    """Return a hash of a token, with which a page shows whether the token changed."""
     return sha256(token.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""The providers at which the relying parties' users sign in: Taproof, and oidc-provider to compare it with."""
+"""The providers of the relying parties: Taproof, and oidc-provider for comparison."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol

@@ -1,4 +1,4 @@
-"""A relying party: requests-oauthlib in Flask, which speaks OAuth 2.0 and asks userinfo."""
+"""A relying party: requests-oauthlib in Flask, which uses OAuth 2.0 and calls userinfo."""
 
 import json
 import os

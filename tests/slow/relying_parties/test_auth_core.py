@@ -1,4 +1,4 @@
-"""Auth.js (@auth/core), with the pages that it brings along."""
+"""Auth.js (@auth/core) with its own pages."""
 
 import pytest
 from playwright.async_api import Page
@@ -21,6 +21,6 @@ async def press_both_to_sign_out(page: Page) -> None:
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """With the settings of the documentation, Auth.js needs the issuer alone, and reads the user from the ID token."""
+    """With the documented settings, Auth.js needs only the issuer, and reads the user from the ID token."""
     party = start("auth_core.mjs", provider.register("/auth/callback/taproof"))
     await sign_in_out_and_in_again(page, party, phone, start=press_both_to_sign_in, end=press_both_to_sign_out)

@@ -1,4 +1,4 @@
-"""Authlib's clients for Starlette and for Flask: the applications of docs/how-to/oidc/authlib.md."""
+"""Authlib's clients for Starlette and Flask: the applications of docs/how-to/oidc/authlib.md, unchanged."""
 
 import re
 
@@ -43,7 +43,7 @@ async def test_a_user_cancels(page: Page, provider: Provider, start: StartParty,
 
 
 def test_without_a_browser(provider: Provider, start: StartParty, phone: Phone) -> None:
-    """A CI walks through all redirects without a browser or JavaScript, twice."""
+    """A CI follows all redirects without a browser or JavaScript, twice."""
     party = start(STARLETTE, provider.register("/callback"))
     subjects = []
     with httpx.Client(base_url=party.base_url, timeout=60, follow_redirects=True) as client:

@@ -30,7 +30,7 @@ async def press_button(page: Page) -> None:
 
 @dataclass(frozen=True)
 class Party:
-    """A relying party of this directory."""
+    """A relying party in this directory."""
 
     program: str
     path: str = "/callback"

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """The backend finds the same user of Django by `sub` at both sign-ins, and needs no address."""
+    """The backend finds the same Django user by `sub` at both sign-ins, and needs no e-mail address."""
     party = start("django_site.py", provider.register("/oidc/callback/"))
 
     async def read(page: Page) -> Shown:

@@ -20,7 +20,7 @@ async def press_sign_out(page: Page) -> None:
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """The hub names the user by `sub` from userinfo, and takes the name along."""
+    """The hub identifies the user by `sub` from userinfo, and stores the name."""
     party = start("jupyterhub_config.py", provider.register("/hub/oauth_callback"))
 
     async def read(page: Page) -> Shown:

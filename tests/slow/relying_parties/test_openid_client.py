@@ -1,4 +1,4 @@
-"""openid-client (npm): each way to send and to get an authorization, and the device grant."""
+"""openid-client (npm): each way to send an authorization request and receive its response, and the device grant."""
 
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
@@ -14,7 +14,7 @@ PROGRAM = "openid_client.mjs"
 
 @pytest.mark.parametrize("mode", ["query", "form_post", "par"])
 async def test_code(page: Page, provider: Provider, start: StartParty, phone: Phone, mode: str) -> None:
-    """A user signs in with PKCE, state and nonce. The answer is a query or a form; the request may be pushed."""
+    """A user signs in with PKCE, state and nonce. The response is a query or a form; the request may be pushed."""
     party = start(PROGRAM, provider.register("/callback"))
 
     async def go(page: Page) -> None:
@@ -24,7 +24,7 @@ async def test_code(page: Page, provider: Provider, start: StartParty, phone: Ph
 
 
 async def test_device(context: BrowserContext, provider: Provider, start: StartParty, phone: Phone) -> None:
-    """A user signs in on a device without a browser of its own: it polls, as a public client, until they have."""
+    """A user signs in on a device without a browser, which polls as a public client until the user confirms."""
     party = start(PROGRAM, provider.register("/callback", auth_method="none"))
     device, other = await context.new_page(), await context.new_page()
     seen = []

@@ -1,4 +1,4 @@
-"""Walk through an application as a user does: sign in, sign out, and sign in again."""
+"""Use an application as a user does: sign in, sign out, and sign in again."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,12 +14,12 @@ _TOKENS = {"access_token", "id_token"}
 
 
 async def press_sign_in(page: Page) -> None:
-    """Press the link of the applications' page."""
+    """Press the sign-in link of the application's page."""
     await page.get_by_role("link", name="Sign in").click()
 
 
 async def press_sign_out(page: Page) -> None:
-    """Press the button of the applications' page."""
+    """Press the sign-out button of the application's page."""
     await page.get_by_role("button", name="Sign out").click()
 
 

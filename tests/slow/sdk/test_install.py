@@ -1,4 +1,4 @@
-"""`pip install taproof` without extras: what comes along, and that what the SDK promises works with it alone."""
+"""`pip install taproof` without extras installs few packages, and the SDK works with only these."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a fresh environment into which pip has installed the wheel alone."""
+    """The Python of a new environment into which pip installed only the wheel."""
     directory = tmp_path_factory.mktemp("install")
     wheels = sorted((ROOT / "build" / "wheel").glob("taproof-*.whl"))
     if not wheels:
@@ -50,7 +50,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_at_most_two_packages_come_along(python: Path) -> None:
-    """An application that adds sign-in gets two packages beside taproof, and nothing of the server's."""
+    """An application that adds sign-in gets two packages beside taproof, and none of the server's."""
     listed: list[dict[str, Any]] = json.loads(
         run(sys.executable, "-m", "pip", "--python", python, "list", "--format=json", cwd=python.parent)
     )
@@ -58,7 +58,7 @@ def test_at_most_two_packages_come_along(python: Path) -> None:
 
 
 def test_a_proof_is_checked(python: Path) -> None:
-    """A proof of the service holds, once, with PyJWT alone: without any package for cryptography."""
+    """A proof of the service is accepted once, with PyJWT alone and without a cryptography package."""
     proof = sign_proof(MessengerIdentity("1001", "Ada", ""), "proj_1", "T" * 43, SECRET, int(time.time() * 1000))
     program = """
 import sys, taproof
@@ -73,7 +73,7 @@ except taproof.ProofAlreadyUsed:
 
 
 def test_the_client_calls_a_service(python: Path) -> None:
-    """Client works with urllib3 alone, and trusts a certificate without any package of certificates."""
+    """Client works with urllib3 alone, and trusts a certificate without a package of certificates."""
     program = """
 import sys, taproof
 taproof.Client("https://signin.example.com")
@@ -86,7 +86,7 @@ with taproof.Client(sys.argv[1], access_token="tap_" + "a" * 49) as client:
 
 
 def test_the_async_client_says_what_to_install(python: Path) -> None:
-    """AsyncClient can be imported; making one without httpx names the extra that brings it."""
+    """AsyncClient can be imported; creating one without httpx names the extra to install."""
     program = """
 from taproof import AsyncClient
 try:

@@ -106,7 +106,7 @@ async def test_colour_scheme(site: Site, open_context: OpenContext, project: Own
 
 
 async def test_forced_colours_and_motion(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """With forced colours every button has an edge, the QR code stays dark on light, and nothing moves unasked."""
+    """With forced colours, every button has an edge, the QR code stays dark on light, and nothing is animated."""
     context = await open_context(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
     page = await context.new_page()
     way.mode = {"session_token": "a", "deeplink": "https://t.me/shop_bot?start=a", "status": "pending"}

@@ -109,7 +109,7 @@ async def test_phone_out_of_sight(
 
 
 async def test_closed_out_of_sight(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A sign-in that ends while a phone hides the page ends then."""
+    """If a sign-in ends while a phone hides the page, the page notices on return."""
     page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
     await start(page)
     await until(lambda: way.waits() == [25])
@@ -140,7 +140,7 @@ async def test_confirmed_while_away(site: Site, open_context: OpenContext, proje
 
 
 async def test_back_to_the_page_as_it_was_left(site: Site, project: OwnProject, phone: Phone, sandbox: object) -> None:
-    """A page restored from bfcache checks the session at once."""
+    """A page restored from bfcache checks the session immediately."""
     async with open_chromium(keeps_pages=True) as browser:
         context = await browser.new_context()
         page = await go(context, site.show(f'project-id="{project.id}"'))
@@ -170,7 +170,7 @@ async def test_frozen_tab(site: Site, open_context: OpenContext, project: OwnPro
 async def test_call_that_never_ends(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, event: str
 ) -> None:
-    """A call that died while the phone slept is not waited for: the page polls again when it is shown."""
+    """The page does not wait for a call that died while the phone slept: it polls again when it is shown."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     way.mode = "pass"
     link = await start(page)
@@ -241,7 +241,7 @@ async def test_broken_from_the_start(
 
 
 async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """During the pause in Retry-After nothing is sent, even if the user leaves and returns."""
+    """During the pause of Retry-After, nothing is sent, even if the user leaves and returns."""
 
     async def refuse(verb: str, body: dict[str, Any]) -> web.Response:
         return web.json_response({"error": "Slow down."}, status=429, headers={"Retry-After": "60"})
@@ -323,7 +323,7 @@ async def test_service_that_does_not_wait(
 async def test_impatient_proxy(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Behind a proxy that cuts long calls, the calls become shorter, down to plain polling, and it works."""
+    """Behind a proxy that cuts long calls, the calls become shorter, down to plain polling, and the sign-in works."""
     page = await go(await open_context(breaks=True, clock=True), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     way.let_time_pass = lambda: page.clock.fast_forward(1_200)
@@ -339,7 +339,7 @@ async def test_impatient_proxy(
 
 
 async def test_slow_network(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """A second of delay in each direction only makes it slower."""
+    """A second of delay in each direction only slows the sign-in down."""
     context = await open_context(PHONE, is_mobile=True)
     page = await context.new_page()
     session = await context.new_cdp_session(page)

@@ -124,7 +124,10 @@ async def test_the_user_cancels(
 
 
 async def test_cancel(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """`cancel` ends it at once and for good; `start` right after it starts another; while one runs it does nothing."""
+    """`cancel` ends a sign-in for good; `start` right after it starts another.
+
+    During a sign-in, `start` does nothing.
+    """
     page = await go(await open_context(), url, way, project)
     first = await start(page)
     await click(page, "Start")
@@ -145,7 +148,7 @@ async def test_cancel(url: str, way: Way, open_context: OpenContext, project: Ow
 
 
 async def test_a_reload(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """It continues with the same link and match code until the end, although StrictMode mounts everything twice."""
+    """A reload continues with the same link and match code until the end. StrictMode mounts everything twice."""
     way.match_code = "42"
     page = await go(await open_context(), url, way, project)
     link = await start(page)

@@ -124,7 +124,7 @@ async def test_the_same_relay_without_the_policy(
 async def test_the_users_own_browser_signs_in(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, policy: str
 ) -> None:
-    """Under every policy, the user who began the sign-in gets in once, in the tab that began it or in the new one."""
+    """Under every policy, the user who began the sign-in gets in once, in the original tab or in the new one."""
     set_policy(project, site, policy)
     context = await open_context()
     page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
@@ -240,7 +240,10 @@ async def test_a_code_works_once_and_for_one_browser(
 
 
 async def test_the_browsers_history(site: Site, guarded: OwnProject, phone: Phone, tmp_path: Path) -> None:
-    """The tab's history has no code. The browser's list of visited addresses has it, but neither token nor verifier."""
+    """The tab's history has no code.
+
+    The browser's list of visited addresses has it, but neither the token nor the verifier.
+    """
     async with open_profile(tmp_path / "profile") as context:
         page = await go(context, site.show(f'project-id="{guarded.id}"'))
         back = await confirm(phone, await start(page))

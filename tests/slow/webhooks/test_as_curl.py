@@ -1,4 +1,4 @@
-"""The webhook client accepts every answer that the installed curl accepts as a success."""
+"""The webhook client accepts every response that the installed curl accepts as a success."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ async def curl(url: str) -> bool:
 
 
 async def test_what_curl_accepts_is_accepted(subtests: pytest.Subtests) -> None:
-    """Some releases of curl refuse some of these answers; what the installed one accepts shows that the rest works."""
+    """Every response that the installed curl accepts is accepted. Some releases of curl refuse some of them."""
     accepted = 0
 
     async def close(writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Conformance: only the holder of the lease records an attempt, and an endpoint that keeps failing is turned off."""
+"""Conformance: only the lease's holder records an attempt, and an endpoint that keeps failing is turned off."""
 
 import asyncio
 from dataclasses import replace
@@ -164,7 +164,10 @@ async def test_finish_attempt_keeps_the_latest_attempts(storage: Storage, seed: 
 
 
 async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Storage, seed: Seed) -> None:
-    """From the start of the first failed attempt that reached it until the first success, for this endpoint only."""
+    """The endpoint fails from the first failed attempt that reached it until the first success.
+
+    Others are not affected.
+    """
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
     assert await seed.attempted(await seed.claimed(project), "failed", reached=False)
     assert await endpoint(storage, project) == WORKS
@@ -188,7 +191,7 @@ async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Stora
 async def test_claim_deliveries_tells_whether_the_endpoint_fails(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """From the first failure on, on every node, until an attempt or a developer's test succeeds."""
+    """The endpoint counts as failing on every node, until an attempt or a developer's test succeeds."""
     project = await seed.project(webhook_url=URL)
     states: tuple[DeliveryState, ...] = ("failed", "delivered", "failed")
     for state, before in zip(states, (False, True, False), strict=True):
@@ -282,7 +285,7 @@ async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed
 async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Of both at once on two nodes, either the success counts, or the webhook is off and all events ended."""
+    """On two nodes, either the success counts, or the webhook is off and all events have ended."""
     for _ in range(8):
         project = await seed.project(webhook_url=URL)
         assert await seed.attempted(await seed.claimed(project), "failed", seed.now - 5 * DAY)

@@ -92,7 +92,7 @@ Method = Callable[..., Awaitable[object]]
 
 
 class Scene(NamedTuple):
-    """A method, the values with which it changes something, and those with which it changes nothing."""
+    """A method, values with which it makes a change, and values with which it makes none."""
 
     method: Method
     changing: tuple[Any, ...]
@@ -121,20 +121,20 @@ class Stage(NamedTuple):
     for_bob: tuple[Invitation, bytes]
     for_member: tuple[MemberInvitation, bytes]
     project: Project
-    """With a webhook, a failed delivery, one that is held, and a sign-in of the account 1001 whose event is due."""
+    """A project with a webhook, a failed delivery, a held one, and a sign-in of the account 1001 whose event is due."""
     rotating: Project
     other: Project
-    """With a bot."""
+    """A project with a bot."""
     client: OidcClient
     public_client: OidcClient
     grant: NewGrant
-    """Of the account 3003 at `client`."""
+    """A grant of the account 3003 at `client`."""
     failed: Delivery
     held: Delivery
 
 
 async def set_stage(storage: Storage, seed: Seed) -> Stage:
-    """Store what the scenes act on."""
+    """Store the objects that the scenes change."""
     # Otherwise the stage would claim what an earlier one left due.
     await storage.deliveries.claim_deliveries(NOW + 2, NOW + DAY, 100)
     ada, bob = await seed.developer(plan="pro"), await seed.developer()
@@ -412,7 +412,7 @@ ACTIONS: Final[dict[str, ProjectAction]] = {
 
 
 async def test_each_change_needs_its_role(storage: Storage, seed: Seed) -> None:
-    """Of each role, of a former member and of a stranger: what `core.roles` permits is made, nothing else."""
+    """Each role, a former member and a stranger can make exactly the changes that `core.roles` permits."""
     failures = []
     callers: list[tuple[str, Role | None]] = [*((role, role) for role in ROLES), ("former", None), ("stranger", None)]
     for (name, action), (who, role) in itertools.product(ACTIONS.items(), callers):

@@ -236,7 +236,7 @@ async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: 
 async def take(
     storage: Storage, seed: Seed, project: Project, loser: Project, bot: ProjectBot, **changes: Any
 ) -> Project | None:
-    """Give a project a bot that the loser has had until now."""
+    """Give a project a bot that the loser has."""
     loss = BotLoss(loser.id, seed.entry(loser.developer_id, "bot.removed"))
     change = BotChange(bot, seed.entry(project.developer_id, "bot.set"), loss)
     return await storage.projects.update_project(
@@ -256,7 +256,7 @@ async def broken(storage: Storage, seed: Seed, bot_id: int = 7_000_000_001) -> t
 async def test_update_project_takes_a_broken_bot_from_its_loser(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Id and token go; that it is broken stays, for it is the loser's to say which bot takes its place."""
+    """The loser's id and token are removed, but it stays broken until its developer chooses another bot."""
     loser, bot = await broken(storage, seed)
     project = await seed.project()
     updated = present(await take(other_node, seed, project, loser, bot_of(project), name="New"))
@@ -283,7 +283,7 @@ async def test_update_project_takes_a_broken_bot_from_its_loser(
 
 
 async def test_update_project_gives_a_loser_another_bot(storage: Storage, seed: Seed) -> None:
-    """Then nothing is broken any more."""
+    """With another bot, the project is no longer broken."""
     loser, _ = await broken(storage, seed)
     project = await seed.project()
     await take(storage, seed, project, loser, bot_of(project))
@@ -294,7 +294,7 @@ async def test_update_project_gives_a_loser_another_bot(storage: Storage, seed: 
 
 
 async def test_create_project_takes_a_broken_bot_from_its_loser(storage: Storage, seed: Seed) -> None:
-    """As `update_project` does."""
+    """Creating a project takes the bot as `update_project` does."""
     loser, bot = await broken(storage, seed)
     model = await seed.project()
     project = dataclasses.replace(model, id=f"proj_{0xA00:022x}")
@@ -308,7 +308,7 @@ async def test_create_project_takes_a_broken_bot_from_its_loser(storage: Storage
 
 
 async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: Seed) -> None:
-    """A loser that has set a new token, or was not the one who has the bot, loses nothing; nor does anybody else."""
+    """A loser that has set a new token, or does not have the bot, loses nothing; nor does any other project."""
     loser, bot = await broken(storage, seed)
     project, third = await seed.project(), await seed.project()
     await give(storage, third, bot_of(third, 7_000_000_002, "Other_Bot"))
@@ -328,7 +328,7 @@ async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: Se
 
 
 async def test_update_project_takes_another_bot_of_no_loser(storage: Storage, seed: Seed) -> None:
-    """Taking a broken bot removes it from the projects that still have it: not from one with another bot by now."""
+    """A broken bot is removed from the projects that still have it, but not from one with another bot by now."""
     loser, _ = await broken(storage, seed)
     project, other = await seed.project(), await seed.project()
     second = bot_of(loser, 7_000_000_002, "Other_Bot")
@@ -344,7 +344,7 @@ async def test_update_project_takes_another_bot_of_no_loser(storage: Storage, se
 
 
 async def test_update_project_takes_the_bot_or_changes_nothing(storage: Storage, seed: Seed) -> None:
-    """A plan that does not allow the rest, or a stranger, leaves the loser as it was."""
+    """If the plan refuses the rest, or the caller is a stranger, the loser keeps the bot."""
     loser, bot = await broken(storage, seed)
     project, stranger = await seed.project(), await seed.developer()
     with pytest.raises(InvalidRequest):
@@ -356,7 +356,7 @@ async def test_update_project_takes_the_bot_or_changes_nothing(storage: Storage,
 
 
 async def test_update_project_takes_a_broken_bot_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of many projects, on two nodes at once, one gets it; the loser is told once."""
+    """Of many projects on two nodes, one gets the bot; the loser has one entry."""
     loser, _ = await broken(storage, seed)
     projects = [await seed.project() for _ in range(8)]
     outcomes = await asyncio.gather(
@@ -374,7 +374,7 @@ async def test_update_project_takes_a_broken_bot_once(storage: Storage, other_no
 
 
 async def test_update_project_swaps_broken_bots(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Two projects that take each other's at the same instant, on two nodes, do not wait for each other for ever."""
+    """Two projects that take each other's bots concurrently on two nodes do not deadlock."""
     pairs = [
         (await broken(storage, seed, 7_000_000_100 + number), await broken(storage, seed, 7_000_000_200 + number))
         for number in range(6)

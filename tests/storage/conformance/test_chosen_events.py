@@ -1,4 +1,4 @@
-"""Conformance: a webhook gets the events that its project has chosen, each in the transaction of its cause."""
+"""Conformance: a webhook gets the events that its project has chosen, recorded in the transaction of their cause."""
 
 import asyncio
 from typing import get_args
@@ -32,7 +32,7 @@ async def change(storage: Storage, project: Project, changes: ProjectChanges) ->
 async def test_confirm_session_and_the_others_record_what_is_chosen(
     storage: Storage, seed: Seed, chosen: ProjectEvent
 ) -> None:
-    """Of one session confirmed, one cancelled, one reported and one expired, only the chosen event is recorded."""
+    """Of a confirmed, a cancelled, a reported and an expired session, only the chosen events are recorded."""
     project = await seed.project(webhook_url=URL, webhook_events=(chosen,))
     confirmed, cancelled, reported = [await seed.opened(project) for _ in range(3)]
     expired = await seed.session(project)
@@ -52,7 +52,7 @@ async def test_confirm_session_and_the_others_record_what_is_chosen(
 
 
 async def test_expire_sessions_records_events_for_those_who_chose_them(storage: Storage, seed: Seed) -> None:
-    """Also while the project is paused; none without a webhook, without the choice, or after the deletion."""
+    """Events are recorded even while the project is paused, but not without a webhook or the choice."""
     events: tuple[ProjectEvent, ...] = ("auth.expired",)
     chosen, paused, gone = [await seed.project(webhook_url=URL, webhook_events=events) for _ in range(3)]
     unchosen, bare = await seed.project(webhook_url=URL), await seed.project(webhook_events=events)
@@ -109,7 +109,7 @@ async def test_expire_sessions_and_a_decision_at_the_same_instant(
 async def test_expire_sessions_and_the_end_of_the_webhook_at_the_same_instant(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Whichever comes first, nothing stays due for a webhook that was removed."""
+    """Whichever is first, no event stays due for a removed webhook."""
     for _ in range(10):
         project = await seed.project(webhook_url=URL, webhook_events=ALL_EVENTS)
         for _ in range(5):

@@ -50,7 +50,7 @@ async def test_read_developer_by_messenger_id_compares_exactly(storage: Storage,
 
 
 async def test_create_console_session_keeps_every_field(storage: Storage, seed: Seed) -> None:
-    """With and without an access token. A cookie belongs to one session."""
+    """Fields are kept with and without an access token. A cookie belongs to one session."""
     ada = await seed.developer()
     token, _ = await seed.access_token(ada)
     for given in (None, token):
@@ -98,7 +98,7 @@ async def test_read_console_session_ends_with_its_access_token(
 
 
 async def test_read_console_session_needs_a_token_of_its_own_developer(storage: Storage, seed: Seed) -> None:
-    """A session that names somebody else's access token was never opened with it."""
+    """A session that names another developer's access token is invalid."""
     ada, bob = await seed.developer(), await seed.developer()
     token, _ = await seed.access_token(bob)
     _, cookie_hash = await seed.console_session(ada, token=token)
@@ -139,7 +139,10 @@ async def test_list_console_sessions_is_newest_first_and_the_developers_own(stor
 
 
 async def test_delete_console_session_is_for_its_developer(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """It ends on every node at once, and nobody can end it twice. Others are in `test_audit.scenes`."""
+    """The session ends on every node immediately, and can be ended once.
+
+    Other developers are in `test_audit.scenes`.
+    """
     ada = await seed.developer()
     session, cookie_hash = await seed.console_session(ada)
     other, _ = await seed.console_session(ada)

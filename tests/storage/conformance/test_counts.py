@@ -10,7 +10,7 @@ from taproof.storage.protocol import Storage
 
 
 async def test_read_daily_counts_keeps_to_the_window_and_the_projects(storage: Storage, seed: Seed) -> None:
-    """From the first day on, inclusive; of these projects only."""
+    """The window includes its first day; only these projects count."""
     one, two, foreign = await seed.project(), await seed.project(), await seed.project()
     today = seed.now // DAY
     for project in (one, two, foreign):
@@ -25,7 +25,7 @@ async def test_read_daily_counts_keeps_to_the_window_and_the_projects(storage: S
 
 
 async def test_read_daily_users_counts_people_and_not_sign_ins(storage: Storage, seed: Seed) -> None:
-    """One person in two projects of a developer, many times on many days, is one person of each day and in all."""
+    """A person who signs in to two projects many times on many days counts once on each day and once in total."""
     ada = await seed.developer()
     shop, forum = await seed.project(ada), await seed.project(ada)
     today = seed.now // DAY
@@ -47,7 +47,7 @@ async def test_read_daily_users_counts_people_and_not_sign_ins(storage: Storage,
 
 
 async def test_read_daily_totals_adds_up_a_developers_projects(storage: Storage, seed: Seed) -> None:
-    """By day, from the first one on; those of others are not in it."""
+    """Totals are by day from the first one on, without other developers' projects."""
     ada, bob = await seed.developer(), await seed.developer()
     first, second, of_bob = await seed.project(ada), await seed.project(ada), await seed.project(bob)
     today = seed.now // DAY

@@ -1,4 +1,4 @@
-"""Conformance: every process hears of a decision, whichever process it is taken through."""
+"""Conformance: every process is notified of a decision, whichever process makes it."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ PATIENCE = 60.0
 
 
 class Watch:
-    """Somebody who waits on one store, and what it was told."""
+    """A waiter on one store, and the notifications that it got."""
 
     def __init__(self, watch_decisions: WatchDecisions, seed: Seed) -> None:
         self.needed = asyncio.Event()
@@ -42,7 +42,7 @@ class Watch:
         self._news.set()
 
     async def hears(self, *keys: SessionKey) -> bool:
-        """Tell whether it is told of all of these in time."""
+        """Return whether the waiter is notified of all of these in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 while not set(keys) <= set(self.told):
@@ -51,7 +51,7 @@ class Watch:
         return set(keys) <= set(self.told)
 
     async def warm_up(self, project: Project) -> None:
-        """Wait until it listens: what was decided before may be missed."""
+        """Wait until the store listens, because earlier decisions may be missed."""
         before = len(self.told)
         async with asyncio.timeout(60):
             while len(self.told) == before:
@@ -85,7 +85,7 @@ async def watching(watch_decisions: WatchDecisions, seed: Seed, project: Project
 
 
 async def test_watch_decisions_tells_every_watcher(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A hundred decisions at once, through both of two processes: both hear of each."""
+    """A hundred concurrent decisions through two processes reach the watchers of both."""
     project = await seed.project()
     async with (
         watching(storage.sessions.watch_decisions, seed, project) as one,
@@ -99,7 +99,7 @@ async def test_watch_decisions_tells_every_watcher(storage: Storage, other_node:
 
 
 async def test_watch_decisions_tells_of_decisions_only(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Creating, opening, reading, using and expiring wake nobody, nor does a tap that decides nothing."""
+    """Creating, opening, reading, using and expiring a session, and a tap without effect, notify nobody."""
     project = await seed.project()
     used, late = await seed.confirmed(project), await seed.session(project, at=seed.now - 3_600_000)
     async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
@@ -120,7 +120,10 @@ async def test_watch_decisions_tells_of_decisions_only(storage: Storage, other_n
 
 
 async def test_watch_decisions_tells_of_new_hints(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Each change of a hint is told once with the hint, in order, and not as a decision; a repetition is not told."""
+    """Each change of a hint is reported once with the hint, in order, and not as a decision.
+
+    A repetition is not reported.
+    """
     project = await seed.project()
     async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         keys = [(await seed.session(project)).key for _ in range(120)]
@@ -138,7 +141,7 @@ async def test_watch_decisions_tells_of_new_hints(storage: Storage, other_node: 
 
 
 async def test_watch_decisions_may_rest_while_nobody_waits(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Also before the first client comes. From the moment on that somebody waits again, decisions are told again."""
+    """The watch may pause, also before the first client. Once somebody waits again, decisions are reported again."""
     project = await seed.project()
     watch = Watch(other_node.sessions.watch_decisions, seed)
     for _ in range(3):
@@ -154,7 +157,7 @@ async def test_watch_decisions_may_rest_while_nobody_waits(storage: Storage, oth
 
 
 async def test_watch_decisions_goes_on_until_it_is_cancelled(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A store that is away ends no watch; cancelling does at once, also while it rests."""
+    """An unavailable store does not end a watch; cancelling ends it immediately, also during a pause."""
     project = await seed.project()
     async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         await other_node.close()
@@ -200,7 +203,7 @@ async def test_expire_session_of_many_at_once(storage: Storage, other_node: Stor
 async def test_a_refusal_has_the_state_that_the_statement_found(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Every guarded change of a pending session returns it; without a session, the refusal has none."""
+    """Every refused change of a pending session returns its state; without a session, the refusal has none."""
     project = await seed.project()
     made = {name: await seed.opened(project) for name in ("foreign", "cancelled", "withdrawn", "used", "expired")}
     made["unopened"] = await seed.session(project)

@@ -16,7 +16,7 @@ URL = "https://example.com/"
 
 
 async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storage, seed: Seed) -> None:
-    """The event, the URL and the current secrets. Attempts count from one, stages from zero."""
+    """A claim has the event, the URL and the current secrets. Attempts count from one, stages from zero."""
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     await seed.update(project, webhook_url="https://example.org/")
@@ -59,7 +59,7 @@ async def test_claim_deliveries_leases_each_event_to_one_worker(
 
 
 async def test_claim_deliveries_takes_back_a_lapsed_lease(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A killed worker's lease lapses at its end: the next claim has the same attempt number, and is counted."""
+    """After a killed worker's lease expires, the next claim has the same attempt number, and is counted."""
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
@@ -74,7 +74,7 @@ async def test_claim_deliveries_takes_back_a_lapsed_lease(storage: Storage, othe
 
 
 async def test_claim_deliveries_prefers_what_has_waited_longest(storage: Storage, seed: Seed) -> None:
-    """A busy project cannot starve an older event, and a batch comes in the order of sending."""
+    """A busy project cannot delay an older event, and a batch is in the order of sending."""
     project = await seed.project(webhook_url=URL)
     ages = (3, 0, 4, 1, 2)
     events = {age: await seed.due_event(project, seed.now - age) for age in ages}
@@ -135,7 +135,7 @@ async def test_claim_deliveries_leaves_what_is_gone(storage: Storage, other_node
 
 
 async def test_release_deliveries_makes_events_due_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A released event counts no attempt, and another worker can claim it at once."""
+    """A released event counts no attempt, and another worker can claim it immediately."""
     project = await seed.project(webhook_url=URL)
     for _ in range(3):
         await seed.due_event(project, seed.now - 5)
@@ -154,7 +154,7 @@ async def test_release_deliveries_makes_events_due_at_once(storage: Storage, oth
 async def test_release_deliveries_gives_up_ones_own_lease_only(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """An event that another worker has claimed stays claimed; finished and erased events stay as they are."""
+    """An event that another worker has claimed stays claimed; finished and erased events do not change."""
     taken, finished, gone = [await seed.project(webhook_url=URL) for _ in range(3)]
     late = [await seed.claimed(project) for project in (taken, finished, gone)]
     assert await seed.attempted(late[1], "failed")
@@ -169,7 +169,10 @@ async def test_release_deliveries_gives_up_ones_own_lease_only(
 
 
 async def test_count_deliveries_tells_states_apart(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Later and leased events wait, due ones are due too, failed ones are dead letters, delivered ones are none."""
+    """Waiting events include later, leased and due ones.
+
+    Failed ones are dead letters, and delivered ones are neither.
+    """
     project = await seed.project(webhook_url=URL)
     assert await storage.deliveries.count_deliveries(seed.now) == (0, 0, 0)
     for outcome in "failed", "delivered":
@@ -297,7 +300,7 @@ async def test_resend_delivery_after_an_ending_makes_it_due(storage: Storage, se
 
 
 async def test_end_deliveries_of_a_deleted_project_leaves_nothing(storage: Storage, seed: Seed) -> None:
-    """After the project is deleted, erasing and ending do not disturb each other, and both finish."""
+    """Erasing a deleted project and ending its deliveries do not disturb each other, and both finish."""
     project, _ = await with_many_due(seed)
     await set_url(storage, project, "", seed.now)
     await seed.delete(project)

@@ -44,7 +44,7 @@ async def test_close_finishes_what_was_asked_before(open_store: OpenStore) -> No
 
 
 async def test_read_mark_gives_none_for_an_unknown_name(storage: Storage) -> None:
-    """Names are compared exactly."""
+    """Names are compared exactly, and an unknown one has no mark."""
     await storage.metadata.claim_mark("mode", b"real")
     assert await storage.metadata.read_mark("mode") == b"real"
     assert await storage.metadata.read_mark("Mode") is None
@@ -114,7 +114,7 @@ async def test_list_developers_is_oldest_first(storage: Storage, seed: Seed) -> 
 
 
 async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: Seed) -> None:
-    """An expiry survives; two tokens cannot share a hash."""
+    """The expiry is kept; two tokens cannot share a hash."""
     ada = await seed.developer()
     token = AccessToken("tok_1", ada.id, "CI 🤖", "tap_aaaa…zzzz", seed.now, expires_at=seed.now + 5)
     await storage.credentials.create_access_token(token, b"h" * 32)
@@ -197,7 +197,7 @@ async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage
 
 
 async def test_delete_access_token_ends_it(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """On every node; nobody can revoke it twice. Other developers are in `test_audit.scenes`."""
+    """The token ends on every node, and can be revoked once. Other developers are in `test_audit.scenes`."""
     ada = await seed.developer()
     token, token_hash = await seed.access_token(ada)
     assert await storage.credentials.delete_access_token(ada.id, token.id)

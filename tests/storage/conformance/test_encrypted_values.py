@@ -50,7 +50,7 @@ async def phone_of(storage: Storage, seed: Seed, project: Project, at: int) -> N
 
 
 async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, bytes]]:
-    """Put several values of each kind into a store, with rows between them that have none; return them by name."""
+    """Store several values of each kind, with rows without a value between them; return the values by name."""
     projects = sorted(
         [await seed.project(webhook_url=URL, collect_phone=True) for _ in range(5)], key=lambda each: each.id
     )
@@ -119,14 +119,17 @@ async def filled(storage: Storage, seed: Seed) -> dict[EncryptedKind, dict[str, 
 
 
 def by_name(kind: EncryptedKind, rows: list[EncryptedRow]) -> dict[str, bytes]:
-    """Return values by what they belong to; of an event's answers each by its number too."""
+    """Return values by the row that they belong to; an event's answers also by number."""
     named = {f"{row.name} {row.key[1]!r}" if kind == "webhook_answer" else row.name: row.encrypted for row in rows}
     assert len(named) == len(rows)
     return named
 
 
 async def test_list_encrypted_values_walks_through_every_value_once(storage: Storage, seed: Seed) -> None:
-    """Of each kind all, with the name that it is bound to, in pages of any size; rows that have none end no walk."""
+    """All values of each kind are listed with their bound names, in pages of any size.
+
+    Rows without a value do not end a walk.
+    """
     for kind in KINDS:
         assert await storage.encrypted_values.list_encrypted_values(kind, None, 10) == ([], None)
     expected = await filled(storage, seed)
@@ -135,7 +138,7 @@ async def test_list_encrypted_values_walks_through_every_value_once(storage: Sto
 
 
 async def test_list_encrypted_values_knows_every_encrypted_column(storage: Storage) -> None:
-    """A column that was forgotten would be lost with the key that it is encrypted under."""
+    """A column that is missing from the list would become unreadable when its key is removed."""
     if isinstance(storage, PostgresStorage):
         found = await run(
             storage,
@@ -172,7 +175,7 @@ async def test_replace_encrypted_values_replaces_each_value_in_its_place(
 
 
 async def test_replace_encrypted_values_changes_nothing_else(storage: Storage, seed: Seed) -> None:
-    """The project is the same but for the value; above all its proofs can still be made again (`secrets_version`)."""
+    """Nothing else of the project changes, so its proofs can still be repeated (`secrets_version`)."""
     project = await seed.project(webhook_url=URL)
     challenged = await seed.confirmed(project, code_challenge=b"c" * 32)
     consumed = present(await storage.sessions.consume_session(challenged.key, seed.now))
@@ -189,7 +192,7 @@ async def test_replace_encrypted_values_changes_nothing_else(storage: Storage, s
 async def test_replace_encrypted_values_gives_way_to_every_other_change(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """What was rotated, promoted, regenerated or deleted since it was read stays as it is; its neighbours are done."""
+    """A value that was rotated, promoted, regenerated or deleted since the read stays; its neighbours are replaced."""
     rotated, promoted, regenerated, deleted, same = projects = [await seed.project() for _ in range(5)]
     for each in (promoted, regenerated, deleted):
         assert await storage.projects.rotate_webhook_secret(
@@ -220,7 +223,7 @@ async def test_replace_encrypted_values_gives_way_to_every_other_change(
 async def test_replace_encrypted_values_against_a_promotion_and_itself(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """At the same instant on two nodes: one of two replacements wins, and a promoted secret is never overwritten."""
+    """Of two concurrent replacements on two nodes, one wins, and a promoted secret is never overwritten."""
     for _ in range(12):
         project = await seed.project()
         owner = (project.developer_id, project.id)

@@ -1,4 +1,4 @@
-"""Conformance: one user is erased, and nobody else."""
+"""Conformance: the erasure of one user affects no other user."""
 
 import asyncio
 import itertools
@@ -40,7 +40,10 @@ async def kept(storage: Storage, sessions: Sequence[NewSession]) -> list[bool]:
 
 
 async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: Storage, seed: Seed) -> None:
-    """The sessions in this developer's projects go with their events, due or not, and attempts; the counts stay."""
+    """The user's sessions in this developer's projects are erased with their events, due or not, and attempts.
+
+    The counts stay.
+    """
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, others = await seed.project(ada, webhook_url=URL), await seed.project(ada), await seed.project(bob)
     mine = [await seed.confirmed(project) for project in (shop, shop, game)]
@@ -95,7 +98,7 @@ def _figures(users: DailyUsers) -> tuple[int, int, int]:
 
 
 async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storage, seed: Seed) -> None:
-    """No data of the user is left."""
+    """No data of the user remains, so a user who signs in again counts as new."""
     shop = await seed.project()
     await seed.confirmed(shop)
     await erase_all(storage, "1001")
@@ -125,7 +128,7 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
 
 
 async def test_erase_person_adds_an_entry_when_something_went(storage: Storage, seed: Seed) -> None:
-    """The entry is added in the same transaction. A call that finds nothing adds none."""
+    """The entry is added in the transaction of the erasure. A call that finds nothing adds none."""
     shop = await seed.project()
     developer_id = shop.developer_id
     await seed.confirmed(shop)
@@ -172,7 +175,7 @@ async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, s
 
 
 async def test_find_writable_leaves_out_viewers(storage: Storage, seed: Seed) -> None:
-    """The projects that a developer owns, or may change as a member."""
+    """The result has the projects that the developer owns or may change as a member."""
     own, shared, seen = [await seed.project() for _ in range(3)]
     for project, role in ((shared, "developer"), (seen, "viewer")):
         await run(storage, ADD_MEMBER, project.id, own.developer_id, role, NOW, "")
@@ -181,7 +184,7 @@ async def test_find_writable_leaves_out_viewers(storage: Storage, seed: Seed) ->
 
 
 async def test_find_project_in_the_order_of_ids(storage: Storage, seed: Seed) -> None:
-    """Each project with sessions of the account once: of all developers, or those that one may change."""
+    """Each project with sessions of the account comes once: of all developers, or those that one may change."""
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, seen, others, empty = [await seed.project(each) for each in (ada, ada, bob, bob, ada)]
     await run(storage, ADD_MEMBER, seen.id, ada.id, "viewer", NOW, "")

@@ -13,7 +13,7 @@ from taproof.storage.protocol import Storage
 
 IDLE_SINCE = NOW - 1
 ROUNDS = 5
-"""Times that a race is run: either of two callers may be ahead."""
+"""The number of repetitions of a race, in which either of two callers may be first."""
 
 
 def newcomer(seed: Seed, email: str, messenger_id: str, *, is_owner: bool = False) -> Developer:
@@ -21,7 +21,7 @@ def newcomer(seed: Seed, email: str, messenger_id: str, *, is_owner: bool = Fals
 
 
 async def test_create_invitation_keeps_every_field(storage: Storage, seed: Seed) -> None:
-    """For a new developer and for an existing one. A code belongs to one invitation."""
+    """Fields are kept for a new developer and for an existing one. A code belongs to one invitation."""
     ada = await seed.developer("Ada@Example.com")
     for invitation, code_hash in (
         await seed.invitation(),
@@ -34,7 +34,7 @@ async def test_create_invitation_keeps_every_field(storage: Storage, seed: Seed)
 
 
 async def test_read_invitation_ends_with_its_time(storage: Storage, seed: Seed) -> None:
-    """The expiry counts to the millisecond, also for who accepts it. An unknown code finds nothing."""
+    """The expiry is exact to the millisecond, also for acceptance. An unknown code finds nothing."""
     invitation, code_hash = await seed.invitation("ada@example.com", expires_at=seed.now + 5)
     ada, accept = newcomer(seed, "ada@example.com", "1001"), storage.developers.accept_invitation
     assert await storage.developers.read_invitation(code_hash, seed.now + 4) == invitation
@@ -47,7 +47,7 @@ async def test_read_invitation_ends_with_its_time(storage: Storage, seed: Seed) 
 
 
 async def test_list_invitations_is_newest_first(storage: Storage, seed: Seed) -> None:
-    """Equal times are ordered by id. Expired ones and those for the first developer are not listed."""
+    """Equal times are ordered by id. Expired invitations and those for the first developer are not listed."""
     ada = await seed.developer()
     first, _ = await seed.invitation("a@example.com")
     second, _ = await seed.invitation(developer=ada)
@@ -59,7 +59,7 @@ async def test_list_invitations_is_newest_first(storage: Storage, seed: Seed) ->
 
 
 async def test_delete_invitation_revokes_it(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Nobody can accept it on any node. It can be revoked only once."""
+    """A revoked invitation cannot be accepted on any node, or revoked again."""
     kept, kept_hash = await seed.invitation("a@example.com")
     invitation, code_hash = await seed.invitation("b@example.com")
     assert await storage.developers.delete_invitation(invitation.id)
@@ -113,7 +113,7 @@ async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node
 
 
 async def test_create_invitation_beside_one_that_is_taken_up(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """In either order there is no deadlock, and the accepted invitation is gone."""
+    """In either order, there is no deadlock, and the accepted invitation is gone."""
     for turn in range(ROUNDS):
         ada = await seed.developer()
         _, code_hash = await seed.invitation(developer=ada)

@@ -1,4 +1,4 @@
-"""Conformance: of many processes one does what only one may do at a time."""
+"""Conformance: of many processes, one holds a lease."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ LENGTH = 8 * SECOND
 
 
 async def test_hold_lease_goes_to_one_of_many(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Sixteen processes on two nodes ask at the same instant: one holds it, and so does one once it has lapsed."""
+    """Of sixteen concurrent processes on two nodes, one gets the lease, and again one once it has expired."""
     for turn in range(5):
         now = seed.now + turn * LENGTH
         holders = [f"{turn}, node {number}" for number in range(16)]
@@ -27,7 +27,7 @@ async def test_hold_lease_goes_to_one_of_many(storage: Storage, other_node: Stor
 
 
 async def test_hold_lease_renews_for_its_holder(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Whoever asks again in time keeps it for as long as it goes on asking, on whatever connection."""
+    """A holder that renews in time keeps the lease, on any connection."""
     for turn in range(5):
         now = seed.now + turn * LENGTH // 2
         assert await (storage, other_node)[turn % 2].leases.hold_lease("expiry", "a", now, now + LENGTH)
@@ -37,7 +37,7 @@ async def test_hold_lease_renews_for_its_holder(storage: Storage, other_node: St
 async def test_hold_lease_is_taken_over_when_its_time_is_over(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """At the very millisecond and not before; while nobody else wants it, its holder renews it even later."""
+    """The lease can be taken exactly when it expires; if nobody takes it, its holder can still renew it."""
     until = seed.now + LENGTH
     assert await storage.leases.hold_lease("bot", "killed", seed.now, until)
     assert not await other_node.leases.hold_lease("bot", "waiting", until - 1, until + LENGTH)
@@ -57,7 +57,7 @@ async def test_hold_lease_tells_names_apart(storage: Storage, seed: Seed) -> Non
 
 
 async def test_release_lease_is_for_its_holder(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Others take nothing away, nor does who held it once. Once its holder has released it, it is free at once."""
+    """Only the current holder can release a lease; then it is free immediately."""
     await storage.leases.release_lease("bot", "a")
     assert await storage.leases.hold_lease("bot", "once", seed.now - LENGTH, seed.now)
     assert await storage.leases.hold_lease("bot", "a", seed.now, seed.now + LENGTH)
@@ -72,7 +72,7 @@ async def test_release_lease_is_for_its_holder(storage: Storage, other_node: Sto
 
 
 async def test_list_leases_shows_all_of_them(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Also expired ones, in the order of their names; a released one is gone."""
+    """Expired leases are listed too, in the order of their names; a released one is gone."""
     assert await storage.leases.list_leases() == []
     for name, until in ("project bots", seed.now + LENGTH), ("bot", 1), ("released", seed.now):
         assert await storage.leases.hold_lease(name, f"holder of {name}", 0, until)

@@ -1,4 +1,4 @@
-"""Conformance: what a session's page and the filters of the list look up."""
+"""Conformance: the lookups of a session's page and of the list's filters."""
 
 import asyncio
 from typing import NamedTuple
@@ -23,7 +23,7 @@ URL = "https://example.com/"
 
 
 async def in_state(seed: Seed, project: Project, status: SignInStatus, at: int, user: str = "1001") -> NewSession:
-    """Store a session that was created at `at`, opened by `user`, and is stored as `status`."""
+    """Store a session that was created at `at` and opened by `user`, in the state `status`."""
     storage = seed.storage
     if status in {"confirmed", "used"}:
         session = await seed.confirmed(project, user, at)
@@ -39,7 +39,7 @@ async def in_state(seed: Seed, project: Project, status: SignInStatus, at: int, 
 
 
 class Made(NamedTuple):
-    """A session that Hypothesis drew: its age in minutes, and what it is stored as."""
+    """A session drawn by Hypothesis: its age in minutes and its state."""
 
     project: int
     age: int
@@ -57,7 +57,7 @@ DRAWN = st.builds(Made, st.integers(0, 2), AGES, st.sampled_from(STATUSES), st.s
 
 
 async def store(seed: Seed, projects: list[Project], drawn: list[Made]) -> dict[str, Made]:
-    """Store them; expired ones first, while nothing else is pending."""
+    """Store the sessions; expired ones first, while nothing else is pending."""
     expired = [each for each in drawn if each.status == "expired"]
     others = [each for each in drawn if each.status != "expired"]
     ended = await asyncio.gather(
@@ -79,7 +79,7 @@ async def store(seed: Seed, projects: list[Project], drawn: list[Made]) -> dict[
 
 
 def test_filters_together_leave_what_each_of_them_leaves(quick: tuple[Seed, asyncio.Runner]) -> None:
-    """With any status, times and account, all pages hold every session that fits once, newest first, and no other."""
+    """With any status, times and account, the pages have every matching session once, newest first, and no other."""
 
     async def check(
         seed: Seed, drawn: list[Made], since: int | None, until: int | None, user: str | None, limit: int
@@ -131,7 +131,7 @@ def test_filters_together_leave_what_each_of_them_leaves(quick: tuple[Seed, asyn
 
 
 async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, seed: Seed) -> None:
-    """Times in the future, before the first day or the wrong way round, and unknown accounts: an empty page each."""
+    """Times in the future, before the first day or in reverse order, and unknown accounts, give an empty page."""
     project = await seed.project()
     await seed.session(project)
     for before, since in (
@@ -152,7 +152,7 @@ async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, s
 
 
 async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Storage, seed: Seed) -> None:
-    """They lie in a day that is yet to come here: with a time, an account, or nothing asked for."""
+    """These sessions are in a future day of this node. They are listed with a time, an account or no filter."""
     project = await seed.project()
     ahead = seed.now + 3 * MINUTE + DAY - seed.now % DAY
     session = await seed.confirmed(project, at=ahead)
@@ -166,7 +166,7 @@ async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Stora
 
 @pytest.mark.parametrize("status", STATUSES)
 async def test_read_session_by_id_returns_it_in_every_state(storage: Storage, seed: Seed, status: SignInStatus) -> None:
-    """Whole, in the status that a reader sees, among others of the same instant, of whichever project it is."""
+    """The session is returned whole, with its current state, among others of the same time."""
     projects = [await seed.project() for _ in range(3)]
     made = [await in_state(seed, project, status, seed.now) for project in projects for _ in range(2)]
     ids = [project.id for project in projects]
@@ -178,7 +178,7 @@ async def test_read_session_by_id_returns_it_in_every_state(storage: Storage, se
 
 
 async def test_read_session_by_id_keeps_to_what_is_asked_for(storage: Storage, seed: Seed) -> None:
-    """Another project, another instant, another id, none: nothing is found, and nothing fails."""
+    """Another project, time or id, or none, finds nothing and does not fail."""
     project, foreign = await seed.project(), await seed.project()
     session = await seed.session(project)
     assert await storage.sessions.read_session_by_id([], seed.now, session.id, seed.now) is None
@@ -192,7 +192,7 @@ async def test_read_session_by_id_keeps_to_what_is_asked_for(storage: Storage, s
 
 
 async def decided(seed: Seed, project: Project, event_type: EventType, at: int) -> tuple[str, str]:
-    """Decide a new session at `at`; return its id and that of the event."""
+    """Decide a new session at `at`; return its id and the event's."""
     session, event = await seed.opened(project, at=at - 5), seed.event(project, event_type, at)
     if event_type == "auth.confirmed":
         assert await seed.storage.sessions.confirm_session(session.key, seed.identity("1001"), at, event)
@@ -202,7 +202,7 @@ async def decided(seed: Seed, project: Project, event_type: EventType, at: int) 
 
 
 async def test_an_event_names_its_session(storage: Storage, seed: Seed) -> None:
-    """Each its own, also when many are decided at one instant; wherever a delivery is read."""
+    """Wherever a delivery is read, it has the id of its own session, even if many are decided at the same time."""
     projects = [await seed.project(webhook_url=URL) for _ in range(2)]
     types: tuple[EventType, ...] = ("auth.confirmed", "auth.cancelled")
     sessions = await asyncio.gather(
@@ -223,7 +223,7 @@ async def test_an_event_names_its_session(storage: Storage, seed: Seed) -> None:
 
 
 async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed: Seed) -> None:
-    """With their attempts: due, in hand, delivered, given up, ended with its webhook; sent again, still the one."""
+    """Due, claimed, delivered, failed, ended and resent deliveries are found with their attempts, each once."""
     project = await seed.project(webhook_url=URL)
     session_id, event_id = await decided(seed, project, "auth.cancelled", seed.now)
 
@@ -247,7 +247,7 @@ async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed:
 
 
 async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: Seed) -> None:
-    """Another session of that instant, another instant, another project, no webhook, a test: none of theirs."""
+    """Deliveries of another session, time or project, tests, and sessions without a webhook are not found."""
     project, other = [await seed.project(webhook_url=URL) for _ in range(2)]
     session_id, _ = await decided(seed, project, "auth.confirmed", seed.now)
     await decided(seed, project, "auth.confirmed", seed.now)

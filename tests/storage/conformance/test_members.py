@@ -29,7 +29,7 @@ async def roles(storage: Storage, project: Project) -> dict[str, Role]:
 
 
 async def test_read_member_invitation_finds_an_open_one(storage: Storage, seed: Seed, other_node: Storage) -> None:
-    """By the hash of its code, until it expires."""
+    """An invitation is found by the hash of its code, until it expires."""
     invitation, code_hash = await seed.invite(await seed.project(), "viewer")
     assert await other_node.members.read_member_invitation(code_hash, NOW) == invitation
     assert await storage.members.read_member_invitation(code_hash, NOW + DAY) is None
@@ -37,7 +37,7 @@ async def test_read_member_invitation_finds_an_open_one(storage: Storage, seed: 
 
 
 async def test_list_member_invitations_is_newest_first(storage: Storage, seed: Seed) -> None:
-    """Of one project, until they expire."""
+    """The list has one project's invitations, until they expire."""
     project = await seed.project()
     first, second = [(await seed.invite(project))[0] for _ in range(2)]
     await seed.invite(await seed.project())
@@ -46,7 +46,7 @@ async def test_list_member_invitations_is_newest_first(storage: Storage, seed: S
 
 
 async def test_delete_member_invitation_ends_its_link(storage: Storage, seed: Seed) -> None:
-    """Only in its own project, and once."""
+    """An invitation is deleted once, and only in its own project."""
     project, other = await seed.project(), await seed.project()
     invitation, code_hash = await seed.invite(project)
     delete = storage.members.delete_member_invitation
@@ -58,7 +58,7 @@ async def test_delete_member_invitation_ends_its_link(storage: Storage, seed: Se
 
 
 async def test_accept_member_invitation_works_once(storage: Storage, seed: Seed, other_node: Storage) -> None:
-    """For one of several callers, for a developer who is no member yet, and until it expires."""
+    """One of several callers can accept it, until it expires, if that developer is not a member yet."""
     project = await seed.project()
     ada, grace = project.developer_id, await seed.developer()
     _, code_hash = await seed.invite(project)
@@ -77,7 +77,7 @@ async def test_accept_member_invitation_works_once(storage: Storage, seed: Seed,
 
 
 async def test_list_members_is_in_the_order_of_joining(storage: Storage, seed: Seed) -> None:
-    """With each member's current address and inviter."""
+    """Members are listed with their current address and inviter."""
     project = await seed.project()
     grace = await seed.member(project, "viewer", NOW + 1)
     found = [
@@ -91,7 +91,7 @@ async def test_list_members_is_in_the_order_of_joining(storage: Storage, seed: S
 
 
 async def test_read_member_project_shows_a_members_projects(storage: Storage, seed: Seed) -> None:
-    """A member's projects are read, listed, named and counted, with role and plan. Those of a former member are not."""
+    """A member's projects are read, listed, named and counted with role and plan; a former member's are not."""
     project = await seed.project()
     grace = await seed.member(project, "viewer")
     found = present(await storage.projects.read_member_project(grace.id, project.id))
@@ -107,7 +107,7 @@ async def test_read_member_project_shows_a_members_projects(storage: Storage, se
 
 
 async def test_read_role_is_a_members_role(storage: Storage, seed: Seed) -> None:
-    """None for anyone else."""
+    """Anyone who is not a member has no role."""
     project = await seed.project()
     grace = await seed.member(project, "viewer")
     assert await storage.members.read_role(grace.id, project.id) == "viewer"
@@ -116,7 +116,7 @@ async def test_read_role_is_a_members_role(storage: Storage, seed: Seed) -> None
 
 
 async def test_read_roles_is_across_projects(storage: Storage, seed: Seed) -> None:
-    """Each role once."""
+    """Each role is returned once."""
     grace = await seed.developer()
     assert await storage.members.read_roles(grace.id) == set()
     for _ in range(2):
@@ -126,7 +126,7 @@ async def test_read_roles_is_across_projects(storage: Storage, seed: Seed) -> No
 
 
 async def test_update_role_returns_the_previous_one(storage: Storage, seed: Seed) -> None:
-    """And None if one of the two is no member."""
+    """The result is None if either developer is not a member."""
     project = await seed.project()
     ada, grace = project.developer_id, await seed.member(project, "viewer")
     assert await storage.members.update_role(ada, project.id, grace.id, "developer") == "viewer"
@@ -136,7 +136,7 @@ async def test_update_role_returns_the_previous_one(storage: Storage, seed: Seed
 
 
 async def test_delete_member_lets_anyone_leave(storage: Storage, seed: Seed) -> None:
-    """Once; only owners remove others."""
+    """Any member can leave once; only owners remove others."""
     project = await seed.project()
     ada = project.developer_id
     grace, bob = [await seed.member(project, "developer") for _ in range(2)]
@@ -151,7 +151,7 @@ async def test_delete_member_lets_anyone_leave(storage: Storage, seed: Seed) -> 
 
 
 async def test_the_last_owner_stays(storage: Storage, seed: Seed) -> None:
-    """The only owner neither leaves nor gets another role; with a second owner, the plan moves to that one."""
+    """The only owner can neither leave nor get another role; with a second owner, the plan moves to that one."""
     project = await seed.project()
     ada = project.developer_id
     await seed.member(project, "developer")
@@ -171,7 +171,7 @@ async def test_the_last_owner_stays(storage: Storage, seed: Seed) -> None:
 
 
 async def test_two_owners_leave_at_once(storage: Storage, seed: Seed, other_node: Storage) -> None:
-    """On two nodes, one of them leaves and the other stays: a project is never without an owner."""
+    """On two nodes, one leaves and the other stays: a project is never without an owner."""
     for _ in range(8):
         project = await seed.project()
         owners = [project.developer_id, (await seed.member(project, "owner")).id]
@@ -213,7 +213,7 @@ async def test_a_removed_member_changes_nothing_more(storage: Storage, seed: See
 
 
 async def test_an_invitation_ends_with_its_inviters_right(storage: Storage, seed: Seed) -> None:
-    """So nobody joins by the link of someone who was removed or may no longer invite."""
+    """Nobody can join by the link of someone who was removed or may no longer invite."""
     project = await seed.project()
     for end in ("removed", "demoted"):
         inviter = await seed.member(project, "owner")

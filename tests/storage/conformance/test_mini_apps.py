@@ -82,7 +82,7 @@ async def test_create_used_session_stores_all_steps_at_once(
 
 
 async def test_create_used_session_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Of any number of calls with one key, on any node, one creates the session; it counts once."""
+    """Of any number of calls with one key, on any node, one creates the session, which counts once."""
     project = await project_with_bot(seed, "https://example.com/")
     sessions = [new_session(seed, project) for _ in range(5)]
     calls = [
@@ -125,7 +125,10 @@ REFUSALS: dict[type[TaproofError], Callable[["Seed", Project], Awaitable[object]
 
 @pytest.mark.parametrize("reason", REFUSALS)
 async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", reason: type[TaproofError]) -> None:
-    """Refuse a session whose project or user no longer admits it, with the reason, and store and count nothing."""
+    """A session that its project or user no longer admits is refused with the reason.
+
+    It is neither stored nor counted.
+    """
     project = await project_with_bot(seed, "https://example.com/")
     await REFUSALS[reason](seed, project)
     new = new_session(seed, project)
@@ -139,7 +142,7 @@ async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", re
 
 
 async def test_create_used_session_needs_a_bot(storage: Storage, seed: "Seed") -> None:
-    """A project without a bot of its own gets no session, whoever the data is for."""
+    """A project without its own bot gets no session, whatever the data."""
     project = await project_with_bot(seed)
     await give_bot(seed.storage, project.developer_id, project.id, None)
     assert await create(seed, storage, project, new_session(seed, project)) is InitDataInvalid

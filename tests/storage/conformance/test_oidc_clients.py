@@ -26,7 +26,7 @@ SECRET: Final = ClientSecret(b"n" * 32, "ocs_nnnn…nnnn")
 def found(
     client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32, version: int = 0
 ) -> SignInClient:
-    """Return what `read_client` answers for a client of `Seed.client`."""
+    """Return `read_client`'s answer for a client of `Seed.client`."""
     own = (project.texts, project.logo_url)
     devices_since = client.created_at if "device_code" in client.grant_types else None
     settings = (project.is_active, project.public_access, project.same_device, *own)
@@ -56,7 +56,7 @@ async def test_create_client_keeps_every_field(storage: Storage, seed: Seed) -> 
 
 
 async def test_create_client_stops_at_the_limit(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of any number created at once on two nodes. Clients of other projects do not count, nor do deleted ones."""
+    """The limit holds for concurrent calls on two nodes. Clients of other projects and deleted ones do not count."""
     project = await seed.project()
     client = await seed.client(project)
     await seed.client(await seed.project())
@@ -108,7 +108,7 @@ async def test_list_clients_is_oldest_first_and_the_projects_own(storage: Storag
     ],
 )
 async def test_update_client_changes_only_what_is_given(storage: Storage, seed: Seed, changes: ClientChanges) -> None:
-    """None leaves a field alone, and a client that has a secret keeps it."""
+    """A field that is None stays unchanged, and a client keeps its secret."""
     project = await seed.project()
     client, other = await seed.client(project), await seed.client(project)
     expected = replace(client, **changes.given())
@@ -138,7 +138,7 @@ async def test_update_client_gives_and_takes_the_secret(storage: Storage, seed: 
 
 
 async def test_record_refused_method_once_an_hour(storage: Storage, seed: Seed) -> None:
-    """Another kind replaces it at once, the same one after an hour; a new auth_method erases it."""
+    """Another kind replaces the record immediately, the same kind after an hour; a new auth_method erases it."""
     project = await seed.project()
     client, other = await seed.client(project), await seed.client(project)
     record, read = storage.oidc_clients.record_refused_method, storage.oidc_clients.read_refused_method
@@ -160,12 +160,12 @@ async def test_record_refused_method_once_an_hour(storage: Storage, seed: Seed) 
 
 
 async def test_read_refused_method_of_an_unknown_client(storage: Storage) -> None:
-    """There is none."""
+    """An unknown client has no refused method."""
     assert await storage.oidc_clients.read_refused_method("oidc_gone") is None
 
 
 async def test_delete_client_hides_it_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """On every node; the others of its project stay."""
+    """The client is hidden on every node immediately; the project's others stay."""
     project = await seed.project()
     client, other = await seed.client(project), await seed.client(project)
     assert await storage.oidc_clients.delete_client(project.developer_id, project.id, client.id)
@@ -175,7 +175,7 @@ async def test_delete_client_hides_it_at_once(storage: Storage, other_node: Stor
 
 
 async def test_delete_project_deletes_its_clients(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Also one that another node adds at the same instant."""
+    """A client that another node adds at the same time is deleted too."""
     kept = await seed.client(await seed.project())
     for _ in range(5):
         project = await seed.project()
@@ -192,7 +192,7 @@ async def test_delete_project_deletes_its_clients(storage: Storage, other_node: 
 
 
 async def test_regenerate_client_secret_replaces_it_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Every node knows only the new one. A public client gets none."""
+    """Every node immediately accepts only the new secret. A public client gets none."""
     project = await seed.project()
     client, public = await seed.client(project), await seed.client(project, auth_method="none")
     owned = (project.developer_id, project.id)
@@ -204,7 +204,10 @@ async def test_regenerate_client_secret_replaces_it_at_once(storage: Storage, ot
 
 
 async def test_groups_of_a_client(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Groups are created and replaced whole, and edited in the transaction that reads them; the client's row stays."""
+    """Groups are created and replaced whole, and edited in the transaction that reads them.
+
+    The client's row does not change.
+    """
     project = await seed.project()
     first = Groups({"empty": (), "staff": ("1001", "2002")}, ("staff",))
     client = replace(await seed.client(project), id="oidc_groups", groups=first)
@@ -238,7 +241,7 @@ def _adds(messenger_id: str) -> Callable[[Groups], Groups]:
 
 
 async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) -> None:
-    """Of the developer's projects, or of all; the groups and their other members stay."""
+    """The user leaves the groups of the developer's projects, or of all; the groups and their other members stay."""
     shop, game = await seed.project(), await seed.project()
     groups = Groups({"a": ("1001", "2002"), "b": ("1001",)}, ("b",))
     clients = [replace(await seed.client(project), groups=groups) for project in (shop, game)]
@@ -262,12 +265,32 @@ async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) ->
     assert described == [[shop.id], [game.id]]
 
 
+async def test_an_erasure_holds_beside_an_edit_of_groups(storage: Storage, other_node: Storage, seed: Seed) -> None:
+    """An edit that has read the erased user does not write them back."""
+    project = await seed.project()
+    client = await seed.client(project)
+    owned = (project.developer_id, project.id, client.id)
+    groups = Groups({"a": tuple(sorted(str(each) for each in range(1001, 1101))), "b": ()})
+    assert await storage.oidc_clients.edit_groups(*owned, lambda _: groups, NOW)
+    erasures: list[asyncio.Task[int]] = []
+
+    def erase_meanwhile(found: Groups) -> Groups:
+        erase = other_node.erasure.erase_person("1001", None, "gone_1", 9, NOW, describe=lambda _: [])
+        erasures.append(asyncio.create_task(erase))
+        return found.with_member("b", "2002", is_member=True)
+
+    assert await storage.oidc_clients.edit_groups(*owned, erase_meanwhile, NOW)
+    assert await asyncio.gather(*erasures)
+    left = await _groups_of(storage, client)
+    assert left == Groups({"a": groups.members["a"][1:], "b": ("2002",)})
+
+
 async def _groups_of(storage: Storage, client: OidcClient) -> Groups:
     return present(await storage.oidc_clients.read_client(client.id)).client.groups
 
 
 async def test_leaving_the_allowed_groups_ends_grants(storage: Storage, seed: Seed) -> None:
-    """Of the user who left at this client, and the client is told; other users, clients and edits end nothing."""
+    """The user's grants at this client end, and the client is notified; other users, clients and edits end nothing."""
     project = await seed.project()
     first, other = await seed.client(project), await seed.client(project)
     groups = Groups({"away": (), "staff": ("1001", "2002")}, ("staff",))

@@ -1,4 +1,4 @@
-"""Conformance: plans, and what is used of them."""
+"""Conformance: plans, and their usage."""
 
 import asyncio
 import itertools
@@ -18,7 +18,7 @@ TODAY = day_number(NOW)
 
 
 async def test_update_plan_changes_one_developer(storage: Storage, seed: Seed) -> None:
-    """The others keep theirs; calls that change nothing are in `test_audit.scenes`."""
+    """Other developers keep their plans; calls that change nothing are in `test_audit.scenes`."""
     ada, bob = await seed.developer(plan="pro"), await seed.developer(plan="pro")
     assert await storage.plans.update_plan(ada.id, "business", entry=seed.entry(ada.id))
     assert await storage.developers.read_developer(ada.email) == replace(ada, plan="business")
@@ -26,7 +26,7 @@ async def test_update_plan_changes_one_developer(storage: Storage, seed: Seed) -
 
 
 async def test_update_plan_stops_collecting_on_free(storage: Storage, seed: Seed) -> None:
-    """On all projects of this developer only. Other plans change no project."""
+    """Collecting stops in all projects of this developer only. Other plans change no project."""
     ada, bob = await seed.developer(plan="business"), await seed.developer(plan="pro")
     first, second, others = await seed.project(ada), await seed.project(ada), await seed.project(bob)
     collect = ProjectChanges(collect_phone=True)
@@ -53,7 +53,7 @@ async def test_update_project_collects_on_paid_plans_only(storage: Storage, seed
 
 
 async def test_create_project_collects_on_paid_plans_only(storage: Storage, seed: Seed) -> None:
-    """And it is not made otherwise."""
+    """On the free plan, the project is not created."""
     ada = await seed.developer()
     project = replace(await seed.project(ada), id="proj_other", collect_phone=True)
     with pytest.raises(InvalidRequest, match="collect_phone"):
@@ -66,7 +66,7 @@ async def test_create_project_collects_on_paid_plans_only(storage: Storage, seed
 async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """On two nodes, in any order of calls, no project collects after a downgrade."""
+    """On two nodes and in any order of calls, no project collects after a downgrade."""
     ada = await seed.developer(plan="pro")
     projects = [await seed.project(ada) for _ in range(4)]
     collect = ProjectChanges(collect_phone=True)

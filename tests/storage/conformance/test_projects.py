@@ -1,4 +1,4 @@
-"""Conformance: projects, their secrets, their deletion."""
+"""Conformance: projects, their secrets and their deletion."""
 
 import asyncio
 from dataclasses import replace
@@ -39,7 +39,7 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: Seed) ->
 
 
 async def test_create_project_stops_at_the_limit(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of any number who make one at once on two nodes; another developer's do not count, and a deleted one no more."""
+    """The limit holds for concurrent calls on two nodes; another developer's projects and deleted ones do not count."""
     ada = await seed.developer()
     project = await seed.project(ada)
     await seed.project()
@@ -75,7 +75,7 @@ async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage
 
 
 async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: Seed) -> None:
-    """The encrypted bytes of this very project, or None; also for many calls at once."""
+    """The result has this project's encrypted bytes or None, also for many concurrent calls."""
     project, other, rotated = await seed.project(), await seed.project(), await seed.project()
     await seed.delete(other)
     assert await storage.projects.rotate_webhook_secret(
@@ -124,7 +124,10 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
     ],
 )
 async def test_update_project_changes_only_what_is_given(storage: Storage, seed: Seed, changes: ProjectChanges) -> None:
-    """None leaves a field alone; False and "" are values. The answer is what is stored, counts included."""
+    """A field that is None stays unchanged; False and "" are values.
+
+    The answer is the stored project with its counts.
+    """
     ada = await seed.developer(plan="pro")
     made = await seed.project(ada, webhook_url="https://example.com/")
     texts = {"en": {"expired": "Late"}}
@@ -138,7 +141,7 @@ async def test_update_project_changes_only_what_is_given(storage: Storage, seed:
 
 
 async def test_regenerate_secrets_kills_the_old_key_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """From the return on, every node knows the new key only; sessions that are consumed get the new secret."""
+    """After the call, every node accepts only the new key, and consumed sessions get the new secret."""
     project = await seed.project()
     session = await seed.confirmed(project)
     assert await storage.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
@@ -150,7 +153,7 @@ async def test_regenerate_secrets_kills_the_old_key_at_once(storage: Storage, ot
 
 
 async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, seed: Seed) -> None:
-    """Project, key, sessions in every state, events: nothing is found, nothing can be moved, nothing is sent."""
+    """Project, key, sessions in every state and events are no longer found, changed or sent."""
     ada = await seed.developer()
     project = await seed.project(ada, webhook_url="https://example.com/")
     pending, opened, confirmed = await seed.session(project), await seed.opened(project), await seed.confirmed(project)
@@ -175,7 +178,7 @@ async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, s
 async def test_delete_project_beats_a_tap_or_the_tap_beats_it(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """A Confirm and a deletion at the same instant on two nodes: never a confirmed session of no project."""
+    """A Confirm and a deletion at the same time on two nodes never leave a confirmed session without a project."""
     for _ in range(5):
         project = await seed.project(webhook_url="https://example.com/")
         session = await seed.opened(project)
@@ -191,7 +194,7 @@ async def test_delete_project_beats_a_tap_or_the_tap_beats_it(
 async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Many small batches, by two nodes in turn; a living project of the same people keeps every figure."""
+    """Two nodes erase in turn in many small batches; a remaining project of the same users keeps every figure."""
     ada = await seed.developer()
     doomed = await seed.project(ada, webhook_url="https://example.com/")
     kept = await seed.project(ada, webhook_url="https://example.com/")
@@ -218,7 +221,7 @@ async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
 
 
 async def test_count_projects_counts_a_developers_own(storage: Storage, seed: Seed) -> None:
-    """A deleted one counts no more, and nobody has none."""
+    """Deleted projects do not count, and an unknown developer has none."""
     ada, bob = await seed.developer(), await seed.developer()
     first, _, _ = await seed.project(ada), await seed.project(ada), await seed.project(bob)
     assert await storage.projects.count_projects(ada.id) == 2
@@ -228,7 +231,7 @@ async def test_count_projects_counts_a_developers_own(storage: Storage, seed: Se
 
 
 async def test_name_projects_lists_a_developers_own(storage: Storage, seed: Seed) -> None:
-    """Oldest first, ids and names."""
+    """Ids and names are listed, oldest first."""
     ada = await seed.developer()
     late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
     await seed.project()
@@ -237,7 +240,10 @@ async def test_name_projects_lists_a_developers_own(storage: Storage, seed: Seed
 
 
 async def test_read_projects_returns_those_asked_for(storage: Storage, seed: Seed) -> None:
-    """Oldest first with their counts, in whichever order they are asked for; another developer's are left out."""
+    """Projects are returned oldest first with their counts, whatever the order of the ids.
+
+    Other developers' are left out.
+    """
     ada = await seed.developer()
     late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
     await seed.project(ada)

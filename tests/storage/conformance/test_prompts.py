@@ -1,4 +1,4 @@
-"""What a store keeps of a session for its prompt, and what a project says about a new one."""
+"""Conformance: the stored parts of a prompt, and a project's settings for new sessions."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Stora
 
 
 async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, seed: Seed) -> None:
-    """Bot, context and match codes are those of the session; phone settings and texts are the project's."""
+    """Bot, context and match codes are from the session; phone settings and texts are from the project."""
     ada = await seed.developer(plan="pro")
     project = await seed.project(ada)
     shown: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""A storage method without a conformance test does not exist."""
+"""Every storage method has a conformance test."""
 
 import ast
 import functools

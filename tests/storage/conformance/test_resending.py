@@ -1,4 +1,4 @@
-"""Conformance: a developer sees every delivery with its attempts, and can have it sent again."""
+"""Conformance: a developer sees every delivery with its attempts, and can resend it."""
 
 import asyncio
 from typing import get_args
@@ -32,7 +32,7 @@ async def all_pages(
 
 
 async def with_deliveries(seed: Seed) -> Project:
-    """Return a project with five events of every type in every state, many of one and the same time."""
+    """Return a project with five events of every type in every state, many of them of the same time."""
     project = await seed.project(webhook_url=URL)
     for number in range(5):
         for event_type in TYPES:
@@ -45,7 +45,7 @@ async def with_deliveries(seed: Seed) -> Project:
 
 
 async def test_record_delivery_keeps_event_and_attempt(storage: Storage, seed: Seed) -> None:
-    """It was made and is over: nothing is due, and nothing is known of the endpoint that was not known before."""
+    """A test's delivery is finished: nothing is due, and the endpoint's state does not change."""
     project = await seed.project(webhook_url=URL)
     states: tuple[DeliveryState, ...] = ("delivered", "failed")
     for state in states:
@@ -81,7 +81,7 @@ async def test_record_delivery_needs_the_project_and_a_member_who_may_send(stora
 
 
 async def test_record_delivery_counts_as_the_first_attempt(storage: Storage, seed: Seed) -> None:
-    """Sent again, it goes on from there, with the body that it had."""
+    """A resend continues after it, with the same body."""
     project = await seed.project(webhook_url=URL)
     event = seed.event(project, "webhook.test")
     assert await storage.deliveries.record_delivery(project.developer_id, event, seed.attempt(), "failed")
@@ -91,7 +91,7 @@ async def test_record_delivery_counts_as_the_first_attempt(storage: Storage, see
 
 
 async def test_list_deliveries_is_newest_first_and_filtered(storage: Storage, seed: Seed) -> None:
-    """By type, by state, by both; page by page, also through events of one time; each once, with its attempts."""
+    """Filters by type and state combine, and pages, also within one time, have each delivery once with its attempts."""
     project = await with_deliveries(seed)
     await with_deliveries(seed)
     everything = await storage.deliveries.list_deliveries(project.id, None, None, None, 1_000)
@@ -108,7 +108,7 @@ async def test_list_deliveries_is_newest_first_and_filtered(storage: Storage, se
 
 
 async def test_list_deliveries_starts_strictly_after_the_cursor(storage: Storage, seed: Seed) -> None:
-    """Wherever it points: at a delivery, between two, at one of another project, before all or behind all."""
+    """The cursor may point at a delivery, between two, at another project's, before the first or after the last."""
     project = await with_deliveries(seed)
     everything = await storage.deliveries.list_deliveries(project.id, None, None, None, 1_000)
     for cursor in (
@@ -124,7 +124,7 @@ async def test_list_deliveries_starts_strictly_after_the_cursor(storage: Storage
 
 
 async def test_list_deliveries_has_all_attempts_in_their_order(storage: Storage, seed: Seed) -> None:
-    """More than nine, so that 10 does not come before 2; of an event without any there are none."""
+    """More than nine attempts are in numeric order, 10 after 9; an event without attempts has none."""
     project = await seed.project(webhook_url=URL)
     tried = await seed.claimed(project)
     attempts = []
@@ -142,7 +142,7 @@ async def test_list_deliveries_has_all_attempts_in_their_order(storage: Storage,
 
 
 async def test_list_deliveries_of_no_project_is_empty(storage: Storage, seed: Seed) -> None:
-    """Unknown, without events, or deleted."""
+    """An unknown or deleted project, and one without events, has no deliveries."""
     project, deleted = await seed.project(webhook_url=URL), await with_deliveries(seed)
     await seed.delete(deleted)
     for project_id in (project.id, deleted.id, "proj_unknown", "proj_\0", ""):
@@ -150,7 +150,7 @@ async def test_list_deliveries_of_no_project_is_empty(storage: Storage, seed: Se
 
 
 async def test_list_deliveries_shows_one_moment(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """While another node finishes them, each is seen once, and what was finished with its attempt."""
+    """While another node finishes deliveries, each is listed once, a finished one with its attempt."""
     project = await seed.project(webhook_url=URL)
     for _ in range(30):
         await seed.due_event(project)
@@ -178,7 +178,7 @@ async def test_read_event_body_as_it_was_recorded(storage: Storage, seed: Seed) 
 
 
 async def test_read_delivery_is_for_its_developer(storage: Storage, seed: Seed) -> None:
-    """Somebody else's, an unknown one, and one of a deleted project are not there."""
+    """Another developer's delivery, an unknown one, and one of a deleted project are not found."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     record = present(await storage.deliveries.read_delivery(project.developer_id, event.id))
@@ -197,7 +197,7 @@ async def test_read_delivery_is_for_its_developer(storage: Storage, seed: Seed) 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_resend_delivery_begins_the_schedule_anew(storage: Storage, seed: Seed, state: DeliveryState) -> None:
-    """Whatever became of it: it is due at once, its attempts stay and are counted on, its retries begin anew."""
+    """In any state, the event is due immediately, its attempts are kept and counted on, and its retries start again."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     if state == "ended":
@@ -221,7 +221,7 @@ async def test_resend_delivery_begins_the_schedule_anew(storage: Storage, seed: 
 
 
 async def test_resend_delivery_leaves_alone_what_is_in_flight(storage: Storage, seed: Seed) -> None:
-    """A worker is sending it just now: its outcome counts, and it is not sent twice."""
+    """If a worker is sending the event, its outcome counts, and the event is not sent twice."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     assert await storage.deliveries.resend_delivery(project.developer_id, delivery.event.id, seed.now + LEASE - 1)
@@ -234,7 +234,7 @@ async def test_resend_delivery_leaves_alone_what_is_in_flight(storage: Storage, 
 async def test_resend_delivery_against_a_removal_leaves_nothing_due(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """The URL is emptied at the same instant on another node: whatever comes first, nothing stays due without one."""
+    """If another node removes the URL at the same time, nothing stays due without a URL, whichever is first."""
     for _ in range(6):
         project = await seed.project(webhook_url=URL)
         for _ in range(4):

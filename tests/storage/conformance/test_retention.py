@@ -1,4 +1,4 @@
-"""Conformance: old rows go in bounded steps, the figures stay, and nobody who is signing in notices."""
+"""Conformance: old rows are erased in bounded steps, the figures stay, and current sign-ins are not affected."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ FINAL: tuple[DeliveryState, ...] = ("delivered", "failed")
 
 
 async def all_steps(purge: Callable[[int, int], Awaitable[int]], before: int, limit: int) -> list[int]:
-    """Purge until nothing is left to do; return how much each step erased."""
+    """Purge until nothing is left; return the number of erased rows of each step."""
     steps = []
     while erased := await purge(before, limit):
         steps.append(erased)
@@ -29,7 +29,7 @@ async def all_steps(purge: Callable[[int, int], Awaitable[int]], before: int, li
 
 
 async def sessions_of_every_kind(seed: Seed, project: Project, at: int) -> list[NewSession]:
-    """Store a session of each status, created at that time, by one and the same person."""
+    """Store a session of each status, created at that time by the same user."""
     pending, opened = await seed.session(project, at), await seed.opened(project, at=at)
     confirmed, used = await seed.confirmed(project, at=at), await seed.confirmed(project, at=at)
     cancelled = await seed.opened(project, at=at)
@@ -39,7 +39,10 @@ async def sessions_of_every_kind(seed: Seed, project: Project, at: int) -> list[
 
 
 async def test_prepare_days_makes_room_for_all_of_them(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """The first and the last are included; two nodes may do it at once and again, and nothing stored is touched."""
+    """The first and the last day are included.
+
+    Two nodes may repeat the call concurrently, and stored rows do not change.
+    """
     today = seed.now // DAY
     project = await seed.project()
     kept = await seed.confirmed(project)
@@ -57,7 +60,10 @@ async def test_prepare_days_makes_room_for_all_of_them(storage: Storage, other_n
 
 
 async def test_purge_sessions_erases_what_was_created_before_that_day(storage: Storage, seed: Seed) -> None:
-    """The last millisecond of the day before goes, the first of that day stays; of every status, pending ones too."""
+    """Sessions up to the last millisecond of the day before are erased in every state, pending included.
+
+    Later ones stay.
+    """
     project = await seed.project()
     day = seed.now // DAY
     old = await sessions_of_every_kind(seed, project, day * DAY - 1)
@@ -113,7 +119,7 @@ async def test_purge_sessions_goes_in_steps(storage: Storage, other_node: Storag
 
 
 async def test_purge_sessions_leaves_events_that_are_due(storage: Storage, seed: Seed) -> None:
-    """A webhook that could not be delivered yet is still delivered when its session is gone."""
+    """An event that could not be delivered yet is still delivered after its session is erased."""
     project = await seed.project(webhook_url="https://example.com/")
     event = await seed.due_event(project, seed.now - DAY)
     assert await all_steps(storage.sessions.purge_sessions, seed.now // DAY, 100) == [1]
@@ -122,7 +128,7 @@ async def test_purge_sessions_leaves_events_that_are_due(storage: Storage, seed:
 
 
 async def test_purge_events_erases_what_is_finished(storage: Storage, seed: Seed) -> None:
-    """Delivered, failed, or ended with its webhook: each goes, but not before its time."""
+    """Delivered, failed and ended events are erased, each exactly at its time."""
     project, ended = [await seed.project(webhook_url="https://example.com/") for _ in range(2)]
     for number, state in enumerate(FINAL, 1):
         delivery = await seed.claimed(project)
@@ -136,7 +142,7 @@ async def test_purge_events_erases_what_is_finished(storage: Storage, seed: Seed
 
 
 async def test_purge_events_leaves_what_is_due(storage: Storage, seed: Seed) -> None:
-    """However old, whether nobody has tried it yet, a worker has it in hand, or its lease has lapsed."""
+    """A due event stays, however old, whether it is untried, claimed, or its lease has expired."""
     project = await seed.project(webhook_url="https://example.com/")
     events = {(await seed.due_event(project, seed.now - number * DAY)).id for number in range(3)}
     (in_hand,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 1)
@@ -152,7 +158,7 @@ async def test_purge_events_leaves_what_is_due(storage: Storage, seed: Seed) -> 
 
 
 async def test_purge_events_goes_in_steps(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Never more than the limit, and no event twice by two nodes at once."""
+    """A step never exceeds the limit, and two nodes erase each event once."""
     project = await seed.project(webhook_url="https://example.com/")
     for _ in range(20):
         await seed.due_event(project)
@@ -170,7 +176,7 @@ async def test_purge_events_goes_in_steps(storage: Storage, other_node: Storage,
 
 
 async def test_purge_events_takes_the_attempts_along(storage: Storage, seed: Seed) -> None:
-    """Nothing of them is left; an event that stays keeps its own."""
+    """An erased event's attempts are erased too; a remaining event keeps its own."""
     project = await seed.project(webhook_url="https://example.com/")
     kept, gone = await seed.claimed(project), await seed.claimed(project)
     assert await seed.attempted(kept, "due")
@@ -180,7 +186,7 @@ async def test_purge_events_takes_the_attempts_along(storage: Storage, seed: See
 
 
 async def test_purge_deleted_projects_takes_attempts_and_endpoint_along(storage: Storage, seed: Seed) -> None:
-    """Nothing of them is left; another project of the same developer keeps its own."""
+    """Attempts and endpoint are erased; another project of the same developer keeps its own."""
     ada = await seed.developer()
     doomed, kept = [await seed.project(ada, webhook_url="https://example.com/") for _ in range(2)]
     for project in (doomed, kept):
@@ -197,7 +203,7 @@ async def test_purge_deleted_projects_takes_attempts_and_endpoint_along(storage:
 
 
 async def test_purge_user_days_goes_in_steps(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Never more than the limit; the day itself stays; sign-ins of the same people go on meanwhile."""
+    """A step never exceeds the limit; the given day itself stays, and sign-ins of the same users continue."""
     project = await seed.project()
     today = seed.now // DAY
     for number in range(20):
@@ -260,7 +266,7 @@ async def test_read_audit_purge_is_one_row(storage: Storage, seed: Seed) -> None
 
 @pytest.mark.parametrize("before", [EDGE, EDGE + 1])
 async def test_nothing_is_erased_that_is_not_written_down(storage: Storage, seed: Seed, before: int) -> None:
-    """The database refuses to erase entries that no such row covers."""
+    """The database refuses to erase entries that no purge record covers."""
     covered, later, of_bob = (seed.entry("dev_1", at=EDGE - 1), seed.entry("dev_1", at=EDGE + 1), seed.entry("dev_2"))
     for entry in (covered, later, of_bob):
         await storage.audit.add_audit_entry(entry)

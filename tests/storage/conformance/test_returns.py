@@ -45,7 +45,10 @@ async def page_of(storage: Storage, new: NewSession) -> str | None:
 async def test_await_return_keeps_a_session_pending_without_an_identity(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """No reader sees the account; nothing is counted or sent; five minutes begin. A second call changes nothing."""
+    """No reader sees the account, and nothing is counted or sent; the five minutes start.
+
+    A second call changes nothing.
+    """
     project = await seed.project(webhook_url="https://example.com/")
     new = await opened(storage, seed, project)
     now = seed.now + 7 * MINUTE
@@ -66,7 +69,7 @@ async def test_await_return_keeps_a_session_pending_without_an_identity(
 
 
 async def test_await_return_is_only_for_sessions_that_require_it(storage: Storage, seed: Seed) -> None:
-    """And `confirm_session` is only for the others: no path confirms without the code."""
+    """`confirm_session` is only for other sessions, so no path confirms without the code."""
     project = await seed.project()
     required, offered = [await opened(storage, seed, project, required=each) for each in (True, False)]
     assert not await storage.sessions.confirm_session(required.key, seed.identity(USER), seed.now, seed.event(project))
@@ -77,7 +80,7 @@ async def test_await_return_is_only_for_sessions_that_require_it(storage: Storag
 
 
 async def test_await_return_stores_a_phone_number_only_if_the_project_collects_it(storage: Storage, seed: Seed) -> None:
-    """As `confirm_session` does."""
+    """The rule is the same as for `confirm_session`."""
     for collects in (False, True):
         project = await seed.project(collect_phone=collects)
         new = await opened(storage, seed, project)
@@ -87,7 +90,7 @@ async def test_await_return_stores_a_phone_number_only_if_the_project_collects_i
 
 
 async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Storage, seed: Seed) -> None:
-    """Only for the owner, and only while the session waits for its code."""
+    """Only the owner can renew it, while the session waits for its code."""
     project = await seed.project()
     new = await opened(storage, seed, project)
     assert not await storage.sessions.renew_return(new.key, USER, seed.now, OTHER_CODE)
@@ -116,7 +119,7 @@ async def test_read_returning_user_asks_for_the_code(storage: Storage, seed: See
 
 
 async def test_return_session_confirms_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of twelve calls on two nodes one succeeds: one count, one user, one event, and the session can be consumed."""
+    """Of twelve calls on two nodes, one succeeds: one count, one user, one event, and the session can be consumed."""
     project = await seed.project(webhook_url="https://example.com/")
     new = await returning(storage, seed, project)
     user = present(await storage.sessions.read_returning_user(new.key, CODE))
@@ -155,7 +158,7 @@ async def test_return_session_keeps_a_phone_number_that_was_encrypted_again(stor
 
 @pytest.mark.parametrize("end", ["cancelled", "withdrawn", "reported", "expired"])
 async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, seed: Seed, end: str) -> None:
-    """Cancel, "This wasn't me" and the end of the time erase all that Confirm stored; the code is then of no use."""
+    """Cancel, "This wasn't me" and the expiry erase everything that Confirm stored, and the code stops working."""
     project = await seed.project(collect_phone=True)
     new = await opened(storage, seed, project)
     assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")

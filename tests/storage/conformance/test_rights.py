@@ -1,4 +1,4 @@
-"""Conformance: what the report of a developer's sign-in ends, and what a sign-in may still create."""
+"""Conformance: the effects of reporting a developer's sign-in, and what a sign-in may still create."""
 
 import asyncio
 import contextlib
@@ -22,18 +22,18 @@ from taproof.storage.protocol import Storage
 
 
 def sign_in_id(at: int) -> str:
-    """Return the id of a session that was created at `at`; of one time the last, so that only the time decides."""
+    """Return the id of a session created at `at`, the greatest of that time, so that only the time decides."""
     return new_session_id(at, lambda count: b"\xff" * count)
 
 
 async def invitation_of(seed: Seed, inviter: Developer, sign_in: str, email: str) -> Invitation:
-    """Store an invitation that a developer made by a sign-in."""
+    """Store an invitation that a developer created in a sign-in."""
     by: dict[str, Any] = {"invited_by": inviter.email, "inviter_id": inviter.id, "sign_in": sign_in}
     return (await seed.invitation(email, plan="free", **by))[0]
 
 
 async def accept(storage: Storage, seed: Seed, invitation: Invitation, messenger_id: str) -> Developer:
-    """Take up an invitation as a new developer."""
+    """Accept an invitation as a new developer."""
     developer = Developer(
         seed.name("dev"), invitation.email, "free", NOW, invitation.is_owner, messenger_id, f"Name {messenger_id}"
     )
@@ -43,7 +43,10 @@ async def accept(storage: Storage, seed: Seed, invitation: Invitation, messenger
 
 
 async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: Seed) -> None:
-    """Console sessions, tokens of this and of later sign-ins, its invitations, and those who came by them; no more."""
+    """Console sessions, tokens of this and later sign-ins, its invitations, and those who came by them end.
+
+    Nothing else does.
+    """
     ada, bob = await seed.developer("ada@example.com"), await seed.developer("bob@example.com")
     earlier, reported, later = (sign_in_id(at) for at in (NOW - 1, NOW, NOW + 1))
     kept = [(await seed.access_token(ada, sign_in=sign_in))[0] for sign_in in (None, earlier)]
@@ -94,7 +97,7 @@ async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, se
 
 
 async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage, seed: Seed) -> None:
-    """What ends and the entries that tell of it are one transaction."""
+    """The ended rights and their log entries are one transaction."""
     ada = await seed.developer()
     sign_in = sign_in_id(NOW)
     token = (await seed.access_token(ada, sign_in=sign_in))[0]
@@ -108,7 +111,7 @@ async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage,
 
 
 async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage, seed: Seed) -> None:
-    """The developer whom the account signs in; else the one whom the sign-in bound to an account."""
+    """The result is the developer whom the account signs in, or else the one whom the sign-in linked to an account."""
     project = await seed.project()
     binding = await seed.confirmed(project, "1001")
     source = DeveloperSignIn(binding.key, binding.id)
@@ -125,7 +128,7 @@ async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage,
 
 
 async def test_create_access_token_by_a_sign_in(storage: Storage, seed: Seed) -> None:
-    """Only while the sign-in is not reported, and its account signs this very developer in."""
+    """A token is created only while the sign-in is not reported and its account signs in this developer."""
     project = await seed.project()
     _, code_hash = await seed.invitation("ada@example.com")
     ada = Developer(seed.name("dev"), "ada@example.com", "pro", NOW, messenger_id="1001", messenger_name="Ada")
@@ -192,7 +195,7 @@ async def test_a_report_reaches_over_a_member_who_left(storage: Storage, seed: S
 
 
 async def test_a_report_finds_its_developer_by_the_members(storage: Storage, seed: Seed) -> None:
-    """The developer is found by whom they invited, even if only that derives from the sign-in."""
+    """The developer is found by the members they invited, even if only those derive from the sign-in."""
     project = await seed.project()
     ada = project.developer_id
     await seed.invite(project, "owner", ada, STOLEN)
@@ -204,7 +207,7 @@ async def test_a_report_finds_its_developer_by_the_members(storage: Storage, see
 
 
 async def test_nobody_joins_after_a_report(storage: Storage, seed: Seed, other_node: Storage) -> None:
-    """While one node ends a sign-in, another accepts its invitations and creates more: none of that is left."""
+    """While one node ends a sign-in, another accepts its invitations and creates more: nothing of that remains."""
     left: list[object] = []
     for number in range(24):
         project = await seed.project()

@@ -1,4 +1,4 @@
-"""Conformance: one webhook secret follows another, with a time in which both are known."""
+"""Conformance: a webhook secret is replaced with an overlap in which both are valid."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def rotate(storage: Storage, project: Project, secret: bytes, now: int, ho
 async def test_rotate_webhook_secret_lets_the_next_one_follow(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Everybody who needs the secrets gets both and the instant: project, proof, delivery, on every node."""
+    """The project, the proof and the delivery have both secrets and the time of the change, on every node."""
     project = await seed.project(webhook_url="https://example.com/")
     session = await seed.confirmed(project)
     next_at = seed.now + 24 * HOURS
@@ -37,7 +37,7 @@ async def test_rotate_webhook_secret_lets_the_next_one_follow(
 
 
 async def test_rotate_webhook_secret_is_one_at_a_time(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of concurrent rotations one wins, and until its overlap is over, to the millisecond, there is no other."""
+    """Of concurrent rotations, one wins, and no other is possible until exactly the end of its overlap."""
     project = await seed.project()
     won = await at_once(6, lambda node, each: rotate(node, project, b"%d" % each, seed.now), storage, other_node)
     assert won.count(True) == 1
@@ -49,7 +49,7 @@ async def test_rotate_webhook_secret_is_one_at_a_time(storage: Storage, other_no
 
 
 async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(storage: Storage, seed: Seed) -> None:
-    """The second one took the first one's place without anybody writing it down: it is the one that a third follows."""
+    """The second secret took effect without a write, so it is the one that a third replaces."""
     project = await seed.project()
     assert await rotate(storage, project, b"second", seed.now, hours=1)
     end = seed.now + HOURS
@@ -60,7 +60,7 @@ async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(
 
 
 async def test_promote_webhook_secret_ends_the_overlap(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """At once and on every node; twice at once only one does it, and then a new rotation may begin."""
+    """The overlap ends on every node immediately; of two calls, one succeeds, and then a new rotation may begin."""
     project = await seed.project()
     assert await rotate(storage, project, b"next", seed.now)
     of = (project.developer_id, project.id, seed.now)
@@ -73,7 +73,7 @@ async def test_promote_webhook_secret_ends_the_overlap(storage: Storage, other_n
 
 
 async def test_promote_webhook_secret_needs_a_rotation_under_way(storage: Storage, seed: Seed) -> None:
-    """None was begun, or its overlap is over already: then the secrets are what they were."""
+    """Without a rotation, or after its overlap, the secrets stay unchanged."""
     project = await seed.project()
     assert not await storage.projects.promote_webhook_secret(project.developer_id, project.id, seed.now)
     assert await storage.projects.read_webhook_secrets(project.id) == project.webhook_secrets
@@ -86,7 +86,7 @@ async def test_promote_webhook_secret_needs_a_rotation_under_way(storage: Storag
 
 
 async def test_regenerate_secrets_ends_a_rotation(storage: Storage, seed: Seed) -> None:
-    """`regenerate` makes all old secrets dead, also the one that was to follow; then a rotation may begin."""
+    """`regenerate` invalidates all old secrets, including the next one of a rotation; then a rotation may begin."""
     project = await seed.project()
     assert await rotate(storage, project, b"next", seed.now)
     assert await storage.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
@@ -96,7 +96,7 @@ async def test_regenerate_secrets_ends_a_rotation(storage: Storage, seed: Seed) 
 
 
 async def test_regenerate_secrets_against_a_rotation(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """At the same instant on two nodes: the old secret is dead in any case, and nothing else became the current one."""
+    """On two nodes at the same time, the old secret is invalid in any case, and the current one is a new one."""
     for _ in range(5):
         project = await seed.project()
         rotated, _ = await asyncio.gather(

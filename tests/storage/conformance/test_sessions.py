@@ -1,4 +1,4 @@
-"""Conformance: the life of a session; of any number of callers one wins, on however many nodes."""
+"""Conformance: the life of a session; of any number of callers on any number of nodes, one wins."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ EDGE = 10 * MINUTE
 
 
 async def test_create_session_stores_it_as_pending(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Once created, every node sees it, with nobody's name on it."""
+    """A created session is visible on every node, without an identity."""
     project = await seed.project()
     new = await seed.session(project)
     assert await other_node.sessions.read_session(new.key) == Session(
@@ -63,7 +63,7 @@ async def test_create_session_obeys_the_projects_settings(storage: Storage, seed
 
 
 async def test_create_session_of_no_project_stores_nothing(storage: Storage, seed: Seed) -> None:
-    """An unknown project cannot fill the store, and one that is created at the same time gets its session."""
+    """An unknown project's session is not stored, and a project that is created at the same time gets its session."""
     project = await seed.project()
     known, unknown = seed.new_session(project), seed.new_session(project, project_id="proj_unknown")
     created = await asyncio.gather(
@@ -74,7 +74,10 @@ async def test_create_session_of_no_project_stores_nothing(storage: Storage, see
 
 
 async def test_poll_session_says_what_a_poll_needs(storage: Storage, seed: Seed) -> None:
-    """Project, public access as it is now, stored status and expiry; a token of another day finds nothing."""
+    """The result has the project, the current public access, the stored status and the expiry.
+
+    A token of another day finds nothing.
+    """
     project = await seed.project()
     new = await seed.session(project)
     assert await storage.sessions.poll_session(new.key) == PolledSession(project.id, True, "pending", new.expires_at)  # noqa: FBT003 — a tuple.
@@ -93,7 +96,7 @@ async def test_poll_session_says_what_a_poll_needs(storage: Storage, seed: Seed)
 
 
 async def test_read_session_tells_its_viewer_of_a_block(storage: Storage, seed: Seed) -> None:
-    """Several accounts read one session at once; only the one that blocked its project is told so."""
+    """Several accounts read one session concurrently, and only the one that blocked its project sees the block."""
     project, other = await seed.project(), await seed.project()
     new = await seed.session(project)
     assert await storage.users.block_project("1001", project.id, seed.now)
@@ -106,7 +109,7 @@ async def test_read_session_tells_its_viewer_of_a_block(storage: Storage, seed: 
 
 
 async def test_set_hint_changes_a_pending_session_only(storage: Storage, seed: Seed) -> None:
-    """Opening and `set_hint` change it while the session is pending; a decided or unknown session has no new hint."""
+    """Opening and `set_hint` change the hint of a pending session only; a decided or unknown one has no new hint."""
     project = await seed.project()
     new = await seed.session(project)
     assert await hint_of(storage, new.key) is None
@@ -147,7 +150,7 @@ async def test_read_session_shows_each_step(storage: Storage, seed: Seed) -> Non
 
 
 async def test_open_session_has_one_owner(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Twelve accounts open one link at once on two nodes: one owns it, and it counts as opened once."""
+    """Twelve accounts open one link concurrently on two nodes: one owns it, and it counts as opened once."""
     project = await seed.project()
     new = await seed.session(project)
     won = await at_once(
@@ -161,7 +164,7 @@ async def test_open_session_has_one_owner(storage: Storage, other_node: Storage,
 
 
 async def test_cancel_session_confirm_and_open_end_at_the_edge(storage: Storage, seed: Seed) -> None:
-    """To the millisecond, whether or not anything has written the expiry down; a late tap records no event."""
+    """A decision fails exactly from the expiry on, even if the expiry is not recorded; a late tap records no event."""
     project = await seed.project(webhook_url="https://example.com/")
     for late_by, works in ((0, False), (1, False), (-1, True)):
         link, confirmed, cancelled = await seed.session(project), await seed.opened(project), await seed.opened(project)
@@ -176,7 +179,7 @@ async def test_cancel_session_confirm_and_open_end_at_the_edge(storage: Storage,
 async def test_consume_session_gives_the_identity_to_one_caller(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Sixteen readers on two nodes: one gets it, and what it gets is whole."""
+    """Of sixteen readers on two nodes, one gets the whole identity."""
     project = await seed.project()
     new = await seed.confirmed(project)
     results = await at_once(16, lambda node, _: node.sessions.consume_session(new.key, seed.now), storage, other_node)
@@ -186,7 +189,7 @@ async def test_consume_session_gives_the_identity_to_one_caller(
 
 
 async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: Seed) -> None:
-    """Pending, opened, cancelled, expired, used and unknown sessions give nothing and stay as they are."""
+    """Pending, opened, cancelled, expired, used and unknown sessions give nothing and do not change."""
     project = await seed.project()
     cancelled, expired = await seed.opened(project), await seed.opened(project, at=0)
     used = await seed.confirmed(project)
@@ -201,7 +204,7 @@ async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: See
 
 
 async def test_expire_sessions_takes_only_pending_ones_from_the_edge_on(storage: Storage, seed: Seed) -> None:
-    """Opened or not; decided ones stay; counted on the day of their creation, once."""
+    """Opened and unopened sessions expire, decided ones stay; each is counted once on the day of its creation."""
     project = await seed.project()
     pending, opened, decided = await seed.session(project), await seed.opened(project), await seed.confirmed(project)
     assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10, expired_event) == 0
@@ -216,7 +219,7 @@ async def test_expire_sessions_takes_only_pending_ones_from_the_edge_on(storage:
 
 
 async def test_expire_sessions_goes_in_steps_oldest_first(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Never more than the limit, over several projects and days; by two nodes at once, each session with one event."""
+    """A step never exceeds the limit, over several projects and days; on two nodes, each session has one event."""
     events: tuple[ProjectEvent, ...] = ("auth.expired",)
     projects = [await seed.project(webhook_url="https://example.com/", webhook_events=events) for _ in range(3)]
     made = [await seed.session(projects[number % 3], seed.now - number * 4 * 60 * MINUTE) for number in range(30)]
@@ -245,13 +248,13 @@ CHALLENGE = b"\x07" * 32
 
 
 async def used(storage: Storage, seed: Seed, project: Project) -> tuple[NewSession, ConsumedSession]:
-    """Return a bound session that was confirmed and read, and what its reader got."""
+    """Return a bound session that was confirmed and read, and its reader's result."""
     new = await seed.confirmed(project, code_challenge=CHALLENGE)
     return new, present(await storage.sessions.consume_session(new.key, seed.now))
 
 
 async def test_poll_session_tells_the_challenge(storage: Storage, seed: Seed) -> None:
-    """Return the challenge with each poll of its session, and none for another session."""
+    """Each poll has the challenge of its own session, and none for another session."""
     project = await seed.project()
     for challenge in (CHALLENGE, None):
         new = await seed.session(project, code_challenge=challenge)
@@ -259,7 +262,10 @@ async def test_poll_session_tells_the_challenge(storage: Storage, seed: Seed) ->
 
 
 async def test_reread_session_gives_what_was_consumed(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """On any node, any number of times, and nothing is counted again, but only what was consumed after `since`."""
+    """Any node can repeat the result any number of times without counting it.
+
+    It must have been consumed after `since`.
+    """
     project = await seed.project()
     new, consumed = await used(storage, seed, project)
     for store in (storage, other_node, storage):
@@ -271,7 +277,7 @@ async def test_reread_session_gives_what_was_consumed(storage: Storage, other_no
 
 
 async def test_reread_session_needs_a_challenge_and_a_consumed_session(storage: Storage, seed: Seed) -> None:
-    """A session that is not bound is read once; one that nobody has read yet is not consumed by this."""
+    """A session without a challenge is read once, and rereading does not consume an unread one."""
     project = await seed.project()
     unbound = await seed.confirmed(project)
     assert await storage.sessions.consume_session(unbound.key, seed.now) is not None
@@ -283,7 +289,7 @@ async def test_reread_session_needs_a_challenge_and_a_consumed_session(storage: 
 
 @pytest.mark.parametrize("change", ["replaced", "promoted", "rotated after an end"])
 async def test_reread_session_ends_with_the_secret(storage: Storage, seed: Seed, change: str) -> None:
-    """Once proofs are signed with another secret the same proof cannot be made: there is no answer any more."""
+    """Once proofs are signed with another secret, the same proof cannot be repeated, so there is no result."""
     project = await seed.project()
     developer_id, now = project.developer_id, seed.now
     if change != "replaced":

@@ -33,7 +33,7 @@ async def status_of(storage: Storage, key: SessionKey) -> SignInStatus | None:
 
 @pytest.mark.parametrize("is_opened", [False, True])
 async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: Seed, *, is_opened: bool) -> None:
-    """Once, with its time and count, without an event, whether or not somebody has opened it."""
+    """The session is cancelled once, with its time and count and without an event, whether it was opened or not."""
     project = await seed.project(webhook_url="https://example.com/")
     new = await (seed.opened(project) if is_opened else seed.session(project))
     assert await storage.sessions.withdraw_session(new.key, NOW + 1)
@@ -51,12 +51,12 @@ async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: Se
 
 
 async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """At the same instant on two nodes: one outcome for each session, counted once, and an event only of the user's."""
+    """On two nodes, each session has one outcome, counted once, and an event only for the user's decision."""
     project = await seed.project(webhook_url="https://example.com/")
     sessions = [await seed.opened(project, f"{number}") for number in range(30)]
 
     async def race(number: int, session: NewSession) -> list[bool]:
-        """Tell which calls changed the session. A refusal of the user's names the state that was there first."""
+        """Return which calls changed the session. A refusal of the user's call has the state that was first."""
         one, two = (storage, other_node) if number % 2 else (other_node, storage)
         user = f"{number}"
         outcomes = await asyncio.gather(
@@ -80,7 +80,7 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
 
 
 async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: Seed) -> None:
-    """Only of the session's owner; the answer is the hint. Two nodes at once leave one row."""
+    """Only the session's owner has a prompt; the result is the hint. Two nodes leave one row."""
     project = await seed.project()
     new = await seed.session(project)
     assert await storage.prompts.record_prompt(prompt_of(new)) is None
@@ -95,7 +95,7 @@ async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: Se
 
 
 async def test_record_prompt_at_the_instant_of_a_withdrawal(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Whichever comes first, the message must be edited: no prompt of a withdrawn session is left with its buttons."""
+    """Whichever is first, the message must be edited: no prompt of a cancelled session keeps its buttons."""
     project = await seed.project()
     sessions = [await seed.opened(project) for _ in range(40)]
     await asyncio.gather(
@@ -127,7 +127,10 @@ async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, 
 
 
 async def test_mark_reachable_restores_the_hints(storage: Storage, seed: Seed) -> None:
-    """Each hint once, as it was before the block. Decided sessions stay decided; an undelivered prompt waits."""
+    """Each hint is restored once, as it was before the block.
+
+    Decided sessions stay decided; an undelivered prompt waits.
+    """
     project = await seed.project()
     opened, asked, decided, undelivered = [await seed.opened(project) for _ in range(4)]
     await storage.sessions.set_hint(asked.key, "phone_asked")
@@ -153,7 +156,10 @@ async def withdrawn(storage: Storage, seed: Seed, count: int) -> list[NewSession
 
 
 async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of many claims on two nodes each prompt goes to one; a claim lapses at its end. Others are not claimed."""
+    """Of many claims on two nodes, each prompt goes to one; an expired claim can be repeated.
+
+    Other prompts are not claimed.
+    """
     await storage.prompts.record_prompt(prompt_of(await seed.opened(await seed.project())))
     sessions = await withdrawn(storage, seed, 12)
     stores = (storage, other_node) * 3
@@ -167,7 +173,10 @@ async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_nod
 
 
 async def test_renew_prompt_begins_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of taps on two nodes one begins; the same tap begins again until the message is recorded; a few renew at all."""
+    """Of taps on two nodes, one starts a renewal.
+
+    It may repeat until the message is recorded, and renewals are limited.
+    """
     new = await seed.opened(await seed.project())
     nodes = (storage, other_node)
 
@@ -197,7 +206,7 @@ async def test_renew_prompt_begins_once(storage: Storage, other_node: Storage, s
 
 
 async def test_find_message_of_one_bot_and_account(storage: Storage, seed: Seed) -> None:
-    """Ids of messages are each bot's own; without a recorded message there is none."""
+    """Message ids are separate for each bot; without a recorded message, nothing is found."""
     new = await seed.opened(await seed.project())
     assert await storage.prompts.find_message(new.key, BOT, "1001") is None
     await storage.prompts.record_prompt(prompt_of(new))
@@ -206,7 +215,7 @@ async def test_find_message_of_one_bot_and_account(storage: Storage, seed: Seed)
 
 
 async def test_finish_prompt_needs_the_claim(storage: Storage, seed: Seed) -> None:
-    """A process that was suspended for too long changes nothing."""
+    """A process that was suspended beyond its claim changes nothing."""
     await withdrawn(storage, seed, 1)
     (lost,) = await storage.prompts.claim_ended_prompts(NOW, NOW + 1, 1)
     (held,) = await storage.prompts.claim_ended_prompts(NOW + 1, LEASE, 1)
@@ -216,7 +225,7 @@ async def test_finish_prompt_needs_the_claim(storage: Storage, seed: Seed) -> No
 
 
 async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: Seed) -> None:
-    """From the given time on, by anybody, and not before."""
+    """Any node can claim the prompt exactly from the given time on."""
     await withdrawn(storage, seed, 1)
     (held,) = await storage.prompts.claim_ended_prompts(NOW, LEASE, 1)
     assert await storage.prompts.postpone_prompt(held, NOW + 9)

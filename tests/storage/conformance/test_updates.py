@@ -1,4 +1,4 @@
-"""Conformance: bot updates are claims; each is handled once."""
+"""Conformance: bot updates are claimed, and each is handled once."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ BOT = 7_000_000_001
 
 
 async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """An update that is delivered many times at once is handled once; the others are told to wait."""
+    """Of concurrent deliveries of an update, one is handled; the others must wait."""
     claims = await asyncio.gather(
         *(store.bots.claim_update(BOT, 1, seed.now, seed.now - 60) for store in (storage, other_node) for _ in range(6))
     )
@@ -18,7 +18,7 @@ async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, oth
 
 
 async def test_claim_update_knows_what_was_done(storage: Storage, seed: Seed) -> None:
-    """A finished update is done for ever; the same number of another bot is another update."""
+    """A finished update stays done; the same id at another bot is another update."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
     await storage.bots.finish_update(BOT, 1)
     assert await storage.bots.claim_update(BOT, 1, seed.now + 1_000, seed.now + 999) == "done"
@@ -27,7 +27,7 @@ async def test_claim_update_knows_what_was_done(storage: Storage, seed: Seed) ->
 
 
 async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage, seed: Seed) -> None:
-    """A claim that is as old as `stale_before` is free again, and only for one."""
+    """A claim as old as `stale_before` can be taken over, by one caller."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
     assert await storage.bots.claim_update(BOT, 1, seed.now + 59, seed.now - 1) == "in_progress"
     again = await asyncio.gather(*(storage.bots.claim_update(BOT, 1, seed.now + 60, seed.now) for _ in range(5)))
@@ -35,7 +35,7 @@ async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage
 
 
 async def test_claim_update_renews_the_callers_own_claim(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A claim that was renewed is as old as its renewal. A claim that another node has taken over is not renewed."""
+    """A renewed claim counts from its renewal. A claim that another node has taken over is not renewed."""
     assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
     assert await storage.bots.claim_update(BOT, 1, seed.now + 40, seed.now) == "claimed"
     assert await other_node.bots.claim_update(BOT, 1, seed.now + 60, seed.now) == "in_progress"
@@ -56,13 +56,13 @@ async def test_a_renewal_and_a_takeover_at_the_same_instant(storage: Storage, ot
 
 
 async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, seed: Seed) -> None:
-    """It was purged meanwhile, or never claimed: nothing is made up."""
+    """Finishing a purged or unclaimed update creates no row."""
     await storage.bots.finish_update(BOT, 5)
     assert await storage.bots.claim_update(BOT, 5, seed.now, seed.now - 60) == "claimed"
 
 
 async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """An update whose handling failed can be claimed anew by anyone, once; one that is done stays done."""
+    """A failed update can be claimed again by any node, once; a finished one stays done."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
     await storage.bots.release_update(BOT, 1, seed.now)
     assert await other_node.bots.claim_update(BOT, 1, seed.now + 1, seed.now - 60) == "claimed"
@@ -76,7 +76,7 @@ async def test_release_update_frees_the_claim_at_once(storage: Storage, other_no
 
 
 async def test_purge_updates_forgets_old_ones_in_steps(storage: Storage, seed: Seed) -> None:
-    """Never more than the limit, and nothing that was claimed at that time or later."""
+    """A step never exceeds the limit, and erases nothing that was claimed at that time or later."""
     for number in range(10):
         await storage.bots.claim_update(BOT, number, seed.now + number, seed.now - 60)
         await storage.bots.finish_update(BOT, number)

@@ -54,7 +54,7 @@ async def test_list_users_by_last_sign_in(storage: Storage, seed: Seed) -> None:
 
 
 async def test_list_users_after_a_late_confirm_of_an_earlier_day(storage: Storage, seed: Seed) -> None:
-    """A session that was opened before midnight belongs to the day before, and changes the user all the same."""
+    """A session opened before midnight belongs to the day before, and still updates the user."""
     shop = await seed.project()
     await seed.confirmed(shop, at=NOW + DAY)
     await seed.confirmed(shop, at=NOW)
@@ -81,7 +81,7 @@ async def test_list_users_counts_each_of_many_at_once(storage: Storage, other_no
 
 
 async def test_read_user_of_a_project(storage: Storage, seed: Seed) -> None:
-    """As in the list; nobody who has not signed in to this project, or who was erased."""
+    """The user is as in the list; users without a sign-in to this project, and erased ones, are not found."""
     shop, game = await seed.project(), await seed.project()
     await seed.confirmed(shop)
     assert await storage.users.read_user(shop.id, "1001") == user("1001", NOW, NOW, 1)
@@ -130,7 +130,7 @@ async def exported(
 
 
 async def live(storage: Storage, seed: Seed, projects: list[Any], draw: random.Random) -> None:
-    """Let three users do something in some project on some day."""
+    """Let three users make random sign-ins in some projects on some days."""
     shop, name, at = draw.choice(projects), draw.choice(("1001", "2002", "3003")), NOW - draw.randrange(3) * DAY
     match draw.randrange(5):
         case 0:
@@ -172,7 +172,7 @@ async def test_export_sessions_and_person_as_erasing_removes_them(storage: Stora
 
 
 async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: Storage, seed: Seed) -> None:
-    """The rows of one call belong together. Nobody else's session is in them, and nobody else gets them."""
+    """The rows of one call belong together. Other accounts' sessions are left out, and viewers get nothing."""
     shop, other = await seed.project(webhook_url=URL), await seed.project()
     mine = await seed.confirmed(shop)
     await seed.confirmed(shop, "2002")
@@ -190,7 +190,7 @@ async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: St
 
 
 async def test_is_kept_until_it_is_erased(storage: Storage, seed: Seed) -> None:
-    """Only a session of this account counts."""
+    """Only an unerased session of this account counts."""
     shop = await seed.project()
     mine = await seed.confirmed(shop)
     assert await storage.erasure.is_kept("1001", mine.key)

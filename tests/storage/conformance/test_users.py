@@ -1,4 +1,4 @@
-"""What users report and block, and the phone numbers that they are asked for: held on every driver."""
+"""Conformance: reports, blocks, and requested phone numbers."""
 
 import asyncio
 from dataclasses import replace
@@ -43,7 +43,7 @@ async def due_types(storage: Storage) -> list[str]:
 
 @pytest.mark.parametrize("webhook_url", ["", "https://example.com/"])
 async def test_report_session_cancels_a_pending_one(storage: Storage, seed: Seed, webhook_url: str) -> None:
-    """With its time, its counts, and the event if a webhook is set; what was kept for the prompt is erased."""
+    """The report has its time, its counts, and an event if a webhook is set; the prompt's context is erased."""
     project = await seed.project(webhook_url=webhook_url)
     new = await seed.opened(project, context="{}")
     event, other = seed.event(project, "auth.cancelled"), seed.event(project, "auth.reported")
@@ -63,7 +63,7 @@ async def test_report_session_cancels_a_pending_one(storage: Storage, seed: Seed
 
 
 async def test_report_session_lets_nobody_have_the_proof_of_a_confirmed_one(storage: Storage, seed: Seed) -> None:
-    """A reported session is used though nobody read it: no reader, then or later, and no receiver is told of it."""
+    """A reported session counts as used without having been read: no reader or receiver ever gets its proof."""
     project = await seed.project(webhook_url="https://example.com/")
     new = await seed.confirmed(project)
     await seed.confirmed(project, "2002")
@@ -79,7 +79,7 @@ async def test_report_session_lets_nobody_have_the_proof_of_a_confirmed_one(stor
 
 
 async def test_report_session_ends_the_rereading(storage: Storage, seed: Seed) -> None:
-    """A used session's answer cannot be read again; one that was reported before anybody read it, not at all."""
+    """A used session's result cannot be read again, and one that was reported before its first read not at all."""
     for bound, is_read in ((True, True), (True, False), (False, False)):
         project = await seed.project()
         new = await seed.confirmed(project, code_challenge=b"\x07" * 32 if bound else None)
@@ -94,7 +94,7 @@ async def test_report_session_ends_the_rereading(storage: Storage, seed: Seed) -
 
 
 async def test_report_session_counts_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """On the day of the session; of many reports at once on two nodes one is the first, and its time stays."""
+    """The report counts on the session's day; of concurrent reports on two nodes, the first one's time stays."""
     project = await seed.project()
     new = await seed.confirmed(project, at=NOW - DAY)
     reports = [
@@ -115,7 +115,7 @@ ALL_EVENTS = get_args(ProjectEvent)
 async def test_report_session_records_the_chosen_events(
     storage: Storage, seed: Seed, webhook_events: tuple[ProjectEvent, ...]
 ) -> None:
-    """In the transaction of the report, at its time, and only those for the state that the report finds."""
+    """The events are recorded in the report's transaction, with its time, and only for the session's state."""
     states: tuple[SignInStatus, ...] = ("pending", "confirmed", "used")
     for state in states:
         project = await seed.project(webhook_url="https://example.com/", webhook_events=webhook_events)
@@ -138,7 +138,7 @@ async def test_report_session_records_the_chosen_events(
 
 
 async def test_report_session_changes_nothing_else(storage: Storage, seed: Seed) -> None:
-    """Not what another opened, nor what is over, nor what is a deleted project's."""
+    """Sessions that another account opened, expired ones, and those of a deleted project do not change."""
     project, deleted = [await seed.project(webhook_url="https://example.com/") for _ in range(2)]
     unopened, unknown = await seed.session(project), seed.new_session(project)
     foreign, overdue, cancelled = [await seed.opened(project) for _ in range(3)]
@@ -161,7 +161,7 @@ async def test_report_session_changes_nothing_else(storage: Storage, seed: Seed)
 
 
 async def test_report_session_and_confirm_session_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Whichever comes first, the session was reported and nobody can read it; its counts are those of its state."""
+    """Whichever is first, the session is reported and cannot be read; its counts match its state."""
     project = await seed.project()
     news = [await seed.opened(project, f"{number}") for number in range(20)]
 
@@ -182,7 +182,7 @@ async def test_report_session_and_confirm_session_at_once(storage: Storage, othe
 
 
 async def test_list_sign_ins_of_all_projects_and_of_one(storage: Storage, seed: Seed) -> None:
-    """Newest first, confirmed or used, of this account only, in the state that they are in."""
+    """The list has the account's confirmed and used sessions, newest first, with their current state."""
     shop, blog = await seed.project(), await seed.project()
     one = await seed.confirmed(shop, at=NOW - 3 * DAY)
     two = await seed.confirmed(blog, at=NOW - 2 * DAY)
@@ -210,7 +210,7 @@ async def test_list_sign_ins_of_all_projects_and_of_one(storage: Storage, seed: 
 
 
 async def test_list_sign_ins_begins_at_its_time(storage: Storage, seed: Seed) -> None:
-    """List sign-ins created at that instant or later, without those of deleted projects."""
+    """The list has sign-ins created exactly at that time or later, without those of deleted projects."""
     gone, kept = await seed.project(), await seed.project()
     await seed.confirmed(gone)
     await seed.confirmed(kept, at=NOW - 1)
@@ -220,7 +220,7 @@ async def test_list_sign_ins_begins_at_its_time(storage: Storage, seed: Seed) ->
 
 
 async def test_list_sign_ins_finds_every_project(storage: Storage, seed: Seed) -> None:
-    """However many an account has, also with several sign-ins in some."""
+    """All of an account's projects are found, also with several sign-ins in some."""
     projects = [await seed.project() for _ in range(12)]
     for number, project in enumerate(projects):
         for _ in range(1 + number % 3):
@@ -231,7 +231,7 @@ async def test_list_sign_ins_finds_every_project(storage: Storage, seed: Seed) -
 
 
 async def test_unblock_project_ends_one_block(storage: Storage, seed: Seed) -> None:
-    """Once, and of nobody else. `is_blocked` tells of this account and project."""
+    """One block of this account ends, once. `is_blocked` is for this account and project."""
     shop, blog = await seed.project(), await seed.project()
     assert await storage.users.block_project("1001", shop.id, NOW)
     assert not await storage.users.is_blocked("2002", shop.id)
@@ -245,7 +245,7 @@ async def test_unblock_project_ends_one_block(storage: Storage, seed: Seed) -> N
 
 
 async def test_list_blocks_has_each_once_the_latest_first(storage: Storage, seed: Seed) -> None:
-    """Per account, at most as many as asked for, or the one project that is asked for."""
+    """The list has an account's blocks, up to a limit, or that of one project."""
     shop, blog = await seed.project(), await seed.project()
     assert await storage.users.block_project("1001", shop.id, NOW)
     assert await storage.users.block_project("1001", blog.id, NOW + 1)
@@ -260,7 +260,7 @@ async def test_list_blocks_has_each_once_the_latest_first(storage: Storage, seed
 
 
 async def test_is_blocked_for_projects_only(storage: Storage, seed: Seed) -> None:
-    """No row is kept for an id that is none, whoever sends it."""
+    """No row is stored for an invalid project id."""
     project = await seed.project()
     for project_id in ("proj_0000000000000000999999", f"{project.id}\0", ""):
         assert not await storage.users.block_project("1001", project_id, NOW)
@@ -269,14 +269,14 @@ async def test_is_blocked_for_projects_only(storage: Storage, seed: Seed) -> Non
 
 
 async def test_block_project_from_two_nodes_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """One of them has set it."""
+    """Of two concurrent calls, one sets the block."""
     project = await seed.project()
     both = [store.users.block_project("1001", project.id, NOW) for store in (storage, other_node)]
     assert sorted(await asyncio.gather(*both)) == [False, True]
 
 
 async def test_blocks_of_a_deleted_project_go_with_it(storage: Storage, seed: Seed) -> None:
-    """It is listed no more at once, and erased with the rest."""
+    """The block is no longer listed, and is erased with the project."""
     developer = await seed.developer()
     project = await seed.project(developer)
     await storage.users.block_project("1001", project.id, NOW)
@@ -293,7 +293,7 @@ def request_of(session: NewSession, user: str = "1001", bot_id: int = 0, at: int
 
 
 async def test_ask_for_phone_is_safe_to_repeat(storage: Storage, seed: Seed) -> None:
-    """What is there stays, but for the time, which only moves on."""
+    """A repeated request keeps everything except the time, which only increases."""
     new = await seed.opened(await seed.project())
     request = request_of(new, bot_id=123456789012)
     assert await storage.users.read_phone_request(new.key) is None
@@ -305,7 +305,7 @@ async def test_ask_for_phone_is_safe_to_repeat(storage: Storage, seed: Seed) -> 
 
 
 async def test_read_phone_request_is_of_this_session(storage: Storage, seed: Seed) -> None:
-    """And of no other one of the same user; a contact that another user sends, or to another bot, answers nothing."""
+    """The request belongs to this session only; a contact of another user, or to another bot, does not answer it."""
     project = await seed.project()
     asked, other = await seed.opened(project), await seed.opened(project)
     request = request_of(asked, bot_id=5)
@@ -320,7 +320,7 @@ async def test_read_phone_request_is_of_this_session(storage: Storage, seed: See
 async def test_find_phone_request_is_the_one_that_was_asked_last(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """Whatever became of its session, and whatever else waits: a contact that comes again goes nowhere else."""
+    """The last request is found in whatever state its session is, so a repeated contact goes nowhere else."""
     project = await seed.project()
     early, late = await seed.opened(project), await seed.opened(project)
     await storage.users.ask_for_phone(request_of(early, at=NOW + 5))
@@ -347,7 +347,7 @@ async def test_find_phone_request_is_the_one_that_was_asked_last(
 async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
     storage: Storage, other_node: Storage, seed: Seed, ends: str
 ) -> None:
-    """Plan or project stopped it after the user was asked: the session is confirmed, and nothing has the number."""
+    """If plan or project stopped collecting after the request, the session is confirmed and no number is stored."""
     project = await seed.project(collect_phone=True, webhook_url="https://example.com/")
     new = await seed.opened(project)
     if ends == "plan":
@@ -363,7 +363,7 @@ async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
 
 
 async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storage, seed: Seed) -> None:
-    """Return the phone number by consuming, rereading and listing; a second Confirm changes nothing."""
+    """Consuming, rereading and listing return the number; a second Confirm changes nothing."""
     project = await seed.project(collect_phone=True, webhook_url="https://example.com/")
     new = await seed.opened(project, code_challenge=b"c" * 32)
     event = seed.event(project)
@@ -381,7 +381,7 @@ async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storag
 
 
 async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage: Storage, seed: Seed) -> None:
-    """Some with and some without one, in one statement where the store makes one of them."""
+    """Sessions with and without a number are confirmed in one statement, and each keeps its own."""
     project = await seed.project(collect_phone=True)
     made = [await seed.opened(project, user=str(2000 + number)) for number in range(12)]
 
@@ -401,7 +401,10 @@ async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage:
 async def test_report_session_keeps_a_confirmation_from_being_sent_again(
     storage: Storage, other_node: Storage, seed: Seed, state: str
 ) -> None:
-    """Whatever became of its event; what was under way counts as interrupted. A resealing passes over it."""
+    """An event in any state is not sent again, and a running attempt counts as interrupted.
+
+    Re-encryption skips its body.
+    """
     project = await seed.project(webhook_url="https://example.com/")
     mine = await seed.confirmed(project)
     if state == "due and read":
@@ -430,7 +433,7 @@ async def test_report_session_keeps_a_confirmation_from_being_sent_again(
 async def test_report_session_and_resend_delivery_at_once_send_nothing(
     storage: Storage, other_node: Storage, seed: Seed
 ) -> None:
-    """On two nodes, of an event that had failed: whichever comes first, nothing is due when both are done."""
+    """On two nodes, with a failed event, nothing is due afterwards, whichever is first."""
     project = await seed.project(webhook_url="https://example.com/")
     for number in range(20):
         mine = await seed.confirmed(project, user=str(number))
@@ -443,7 +446,7 @@ async def test_report_session_and_resend_delivery_at_once_send_nothing(
 
 
 async def test_purge_phone_requests_erases_what_is_over(storage: Storage, seed: Seed) -> None:
-    """From the instant of expiry on, at most `limit`; whatever became of the session."""
+    """Requests are erased exactly from their expiry on, at most `limit`, in any state of the session."""
     project = await seed.project()
     news = [await seed.opened(project, at=NOW - 10 * MINUTE + number) for number in range(4)]
     for new in news:

@@ -1,4 +1,4 @@
-"""Both kinds of store, as the tests of export and import fill, move and compare them."""
+"""Both kinds of store, which the tests of export and import fill, move and compare."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ Content = dict[str, list[Row]]
 
 
 class Place(NamedTuple):
-    """A store of either kind, by its two ends."""
+    """A store of either kind, as the source and the target of a move."""
 
     source: Callable[[], AbstractAsyncContextManager[Source]]
     target: Callable[[], AbstractAsyncContextManager[Target]]

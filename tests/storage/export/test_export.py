@@ -107,7 +107,7 @@ _UNIQUE: Final = {
     "invitations": (1,),
     "projects": (4,),
     "member_invitations": (2,),
-    "oidc_authorizations": (10, 17, 19, 20),
+    "oidc_authorizations": (10, 18, 20, 21),
     "oidc_grants": (12, 14),
     "oidc_signing_keys": (2,),
 }
@@ -280,7 +280,7 @@ async def test_a_killed_import_leaves_an_empty_store(place: Place, tmp_path: Pat
 
 
 async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> None:
-    """An import refuses to start while another process has the file open, and locks out readers until it ends."""
+    """An import refuses a file that another process has open, and locks out readers until it ends."""
     path = tmp_path / "place.db"
     place = sqlite_place(path)
     store = SqliteStorage.open(path, 0)

@@ -18,7 +18,7 @@ from taproof.storage.export.format import TABLES, ExportFileWrong
 
 @pytest.fixture
 async def lines(tmp_path: Path) -> list[bytes]:
-    """The lines of an export: the header, one row of each table but three sessions, the footer."""
+    """Return the lines of an export: the header, one row of each table but three sessions, the footer."""
     source = sqlite_place(tmp_path / "source.db")
     await fill(source, some_rows())
     return (await export(source)).splitlines(keepends=True)
@@ -86,7 +86,7 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
 
 
 async def _not_refused(place: Place, file: bytes, why: str) -> str:
-    """Import a file that must be refused because of `why`; return what is wrong with the refusal, or ""."""
+    """Import a file that must be refused because of `why`; return the error of the refusal, or ""."""
     try:
         await import_(place, file)
     except ExportFileWrong as error:

@@ -1,4 +1,4 @@
-"""The fixtures of tests of what only PostgreSQL does: their stores are PostgreSQL's, with a connection beside it."""
+"""Fixtures for tests of behaviour of PostgreSQL only: its stores, and a separate connection."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -24,7 +24,7 @@ async def other_node(dsn: str, postgres: PostgresStorage) -> AsyncIterator[Postg
 
 @pytest.fixture
 async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    """A connection beside the store, which plans as the store does."""
+    """A separate connection with the store's planner settings."""
     connection = await asyncpg.connect(dsn, server_settings=_PLANNER, statement_cache_size=0)
     yield connection
     await connection.close()

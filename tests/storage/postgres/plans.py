@@ -1,4 +1,4 @@
-"""The plans of PostgreSQL: how many rows of which tables a statement reads."""
+"""Query plans of PostgreSQL: the number of rows that a statement reads from each table."""
 
 import json
 from typing import Any

@@ -64,7 +64,7 @@ REFUSED = {
 
 
 def test_each_form_is_read(subtests: pytest.Subtests) -> None:
-    """What is read can be written and read again; nothing else changes."""
+    """A parsed address can be written and read again unchanged."""
     for text, url in ACCEPTED.items():
         with subtests.test(text):
             assert read_address(text).url == url
@@ -98,7 +98,10 @@ def test_every_parameter_of_libpq_is_known(subtests: pytest.Subtests) -> None:
 
 
 def test_services_and_the_environment_complete_an_address(tmp_path: Path) -> None:
-    """The address comes first, then its service, then the environment; refused variables are named."""
+    """The address has precedence over its service, and the service over the environment.
+
+    Refused variables are named.
+    """
     (tmp_path / "services").write_text("[shop]\nhost=db\nuser=ada\npassword=a%b\nsslmode=require\n")
     environment = {
         "PGSERVICEFILE": str(tmp_path / "services"),
@@ -115,7 +118,7 @@ def test_services_and_the_environment_complete_an_address(tmp_path: Path) -> Non
 
 
 async def test_an_address_with_every_harmless_parameter_connects() -> None:
-    """Those about TCP are set on the socket; the name and the options reach the server."""
+    """Parameters about TCP are set on the socket; the name and the options reach the server."""
     more = (
         "channel_binding=prefer&connect_timeout=10&keepalives=1&keepalives_idle=41&keepalives_interval=7"
         "&keepalives_count=3&tcp_user_timeout=9000&gssencmode=disable&sslmode=prefer&target_session_attrs=read-write"
@@ -183,7 +186,7 @@ async def test_channel_binding_is_replaced_by_the_check_of_the_certificate(
 
 
 async def test_another_product_with_the_protocol_is_refused() -> None:
-    """CockroachDB and others accept the connection, and fail later in ways that nobody understands."""
+    """CockroachDB and others accept the connection, and would fail later with obscure errors."""
     with fresh_database() as dsn:
         name = urlsplit(dsn).path[1:]
         says = "CockroachDB CCL v25.1.0 (x86_64-pc-linux-gnu)"
@@ -198,7 +201,7 @@ async def test_another_product_with_the_protocol_is_refused() -> None:
 
 
 async def test_settings_of_the_user_do_not_matter() -> None:
-    """Another schema, another isolation and short timeouts, and names in capitals."""
+    """Another schema, another isolation level, short timeouts and names in capitals do not matter."""
     with fresh_database() as first:
         name = f"Big Ben {urlsplit(first).path[-8:]}"
         execute(first, f'CREATE DATABASE "{name}" TEMPLATE template0')

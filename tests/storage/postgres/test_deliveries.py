@@ -1,4 +1,4 @@
-"""Webhook events on PostgreSQL only: batches, deadlocks, plans, late attempts."""
+"""Webhook events on PostgreSQL only: batches, deadlocks, plans and late attempts."""
 
 import asyncio
 import random
@@ -62,7 +62,7 @@ async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresSt
 async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
     postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
-    """Finishing, releasing, resending, turning off, changing the URL and erasing never cause a deadlock."""
+    """Finishing, releasing, resending, turning off, changing the URL and erasing never deadlock."""
     chance = random.Random(4)  # noqa: S311 — an order of calls.
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
@@ -158,7 +158,7 @@ async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
 async def test_statements_read_the_events_that_they_need(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """The events are found by an index, in its order, regardless of their number and of the statistics."""
+    """An index finds the events in its order, whatever their number and the statistics."""
     project = await seed.project(webhook_url=URL)
     fill = """
     INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id)

@@ -12,7 +12,7 @@ from taproof.storage.postgres.transaction import LOCK_DEVELOPERS
 
 
 async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(postgres: PostgresStorage, dsn: str) -> None:
-    """Meanwhile reads and wrong codes are answered at once; another valid code waits."""
+    """During the acceptance, reads and wrong codes are answered immediately; another valid code waits."""
     seed = Seed(postgres)
     ada = await seed.developer()
     _, token_hash = await seed.access_token(ada)

@@ -1,4 +1,4 @@
-"""What only PostgreSQL does when sessions are looked up: days that are left out, and plans."""
+"""Looking up sessions on PostgreSQL only: skipped days, and plans."""
 
 import asyncpg
 import pytest
@@ -30,7 +30,7 @@ FROM generate_series(1, $4) AS n"""
 async def test_a_page_reads_the_sessions_that_it_shows(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """Whatever is asked for together, and whatever the planner believes, no walk reads more rows than it returns."""
+    """For any combination of filters and statistics, no walk reads more rows than it returns."""
     project = await seed.project()
     await postgres.sessions.prepare_days(TODAY - 1, TODAY)
     if statistics == "of a quiet hour":
@@ -64,7 +64,7 @@ async def test_a_page_reads_the_sessions_that_it_shows(
 async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed
 ) -> None:
-    """In its day only, and without reading what else was created then."""
+    """Only the session's day is searched, without reading its other sessions."""
     project = await seed.project()
     await postgres.sessions.prepare_days(TODAY - 1, TODAY)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
@@ -81,7 +81,7 @@ async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
 async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """However many a project has: there is no index by session, and none is needed."""
+    """The number of the project's deliveries does not matter: there is no index by session, and none is needed."""
     project = await seed.project(webhook_url="https://example.com/")
     await connection.execute("ALTER TABLE webhook_events SET (autovacuum_enabled = off)")
     await connection.execute(

@@ -1,4 +1,4 @@
-"""What is particular to sessions on PostgreSQL: one partition a day, made ahead or at need, dropped whole."""
+"""Sessions on PostgreSQL: one partition a day, created ahead or on demand, and dropped whole."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ async def session_scans(connection: asyncpg.Connection, statement: str, *values:
 async def test_a_statement_walks_down_the_primary_key_of_its_own_days(
     postgres: PostgresStorage, connection: asyncpg.Connection
 ) -> None:
-    """However many days are kept, also without statistics: no poll locks all partitions or reads a whole day."""
+    """For any number of days and without statistics, no poll locks all partitions or reads a whole day."""
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(
@@ -73,7 +73,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(
 async def test_a_sweep_reads_only_the_overdue_sessions_of_a_day(
     postgres: PostgresStorage, connection: asyncpg.Connection
 ) -> None:
-    """It comes every second, and nearly all sessions of a day are decided."""
+    """The sweep runs every second, when nearly all sessions of a day are decided."""
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
     scans = await session_scans(connection, statements.EXPIRE_SESSIONS, TODAY, NOW, 100)
     expected = [f"Index Scan using sessions_{TODAY}_{index}" for index in ("expires_at_idx", "pkey")]
@@ -83,7 +83,7 @@ async def test_a_sweep_reads_only_the_overdue_sessions_of_a_day(
 async def test_a_day_in_use_is_dropped_later(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed
 ) -> None:
-    """A backup that reads the day keeps its table; polls of other days do not wait; the next sweep ends the work."""
+    """A day that a backup reads keeps its table; polls of other days do not wait; the next sweep drops the day."""
     project = await seed.project()
     await seed.session(project, at=(TODAY - 100) * DAY)
     today = await seed.session(project)
@@ -102,7 +102,7 @@ async def test_a_day_in_use_is_dropped_later(
 async def test_what_a_kill_left_half_dropped_is_dropped(
     postgres: PostgresStorage, dsn: str, connection: asyncpg.Connection
 ) -> None:
-    """Killed between detaching's two steps, or between it and the drop: both are taken up."""
+    """If the process was killed between the two steps of detaching, or before the drop, the next sweep continues."""
     await postgres.sessions.prepare_days(TODAY - 100, TODAY - 98)
     await connection.execute(f"ALTER TABLE sessions DETACH PARTITION sessions_{TODAY - 98} CONCURRENTLY")
     victim, reader = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
@@ -122,7 +122,7 @@ async def test_what_a_kill_left_half_dropped_is_dropped(
 
 
 async def test_a_purge_drops_whole_days_until_the_limit(postgres: PostgresStorage, seed: Seed) -> None:
-    """Bounded at every step: a node that was away for a month does not drop it all at once."""
+    """Each step is bounded: a node that was down for a month does not drop all of it at once."""
     project = await seed.project()
     for day in (TODAY - 93, TODAY - 92, TODAY - 91):
         for _ in range(2):
@@ -133,7 +133,7 @@ async def test_a_purge_drops_whole_days_until_the_limit(postgres: PostgresStorag
 async def test_days_are_made_while_another_is_vacuumed(
     postgres: PostgresStorage, connection: asyncpg.Connection
 ) -> None:
-    """A VACUUM of one day, which may take hours, keeps no other day from being made."""
+    """A VACUUM of one day, which may take hours, does not keep other days from being created."""
     await postgres.sessions.prepare_days(TODAY, TODAY)
     async with connection.transaction():
         # What VACUUM and ANALYZE take.

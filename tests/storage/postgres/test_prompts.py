@@ -28,7 +28,7 @@ async def blocked_by(postgres: PostgresStorage, connection: asyncpg.Connection) 
 async def test_prompts_are_locked_in_the_order_of_their_keys(
     postgres: PostgresStorage, seed: Seed, dsn: str, connection: asyncpg.Connection, change: str
 ) -> None:
-    """However they lie in the table: whoever waits for the first one holds no other, so nobody waits in a circle."""
+    """Whatever their order in the table, the rows are locked by key, so that there is no deadlock."""
     project = await seed.project()
     first, last = sorted([await seed.opened(project) for _ in range(2)], key=lambda each: each.key)
     for each in (last, first):
@@ -50,7 +50,7 @@ def _changes(postgres: PostgresStorage, change: str, of: tuple[NewSession, ...])
 async def test_record_prompt_returns_the_hint_that_it_waited_for(
     postgres: PostgresStorage, seed: Seed, connection: asyncpg.Connection
 ) -> None:
-    """Another node records that the user has blocked the bot. The message that is sent meanwhile shows otherwise."""
+    """Another node records that the user blocked the bot, while the message that is sent shows otherwise."""
     new = await seed.opened(await seed.project())
     async with connection.transaction():
         await connection.execute(

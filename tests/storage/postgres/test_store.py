@@ -1,4 +1,4 @@
-"""What only PostgreSQL does: schemas, addresses, lost connections, circles of locks, signals, late statements."""
+"""The PostgreSQL store only: schemas, addresses, lost connections, deadlocks, signals, late statements."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ LATEST = len(migrations("postgres"))
 
 @new_postgres
 async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
-    """Each step is made by one, the others wait and find it; the next start changes nothing."""
+    """One node applies each step, the others wait for it; the next start changes nothing."""
     found = await asyncio.gather(*(migrate_database(dsn, NOW) for _ in range(5)))
     assert [before for before, _ in found].count(0) == 1
     assert {after for _, after in found} == {LATEST}
@@ -39,7 +39,7 @@ async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
 
 @new_postgres
 async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another history than this release's: not even a step that is missing is applied, and a failed step is undone."""
+    """With another history than this release's, no missing step is applied, and a failed step is rolled back."""
     first = Migration(1, "one", "CREATE TABLE one (x INTEGER)")
 
     def with_migrations(*steps: Migration) -> None:
@@ -74,7 +74,7 @@ async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
 
 @new_postgres
 async def test_a_server_that_is_too_old_is_refused(dsn: str) -> None:
-    """It could not drop a day without stopping everybody: better not to start, and to change nothing."""
+    """An old server cannot drop a day without blocking everybody, so the start fails and changes nothing."""
     with pytest.raises(PostgresTooOld, match="14 or newer"):
         await migrate_database(dsn, NOW, oldest_server=999)
     assert execute(dsn, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").strip() == "0"
@@ -95,7 +95,7 @@ async def test_a_server_that_is_too_old_is_refused(dsn: str) -> None:
 async def test_an_address_that_does_not_work_is_refused_with_a_sentence(
     address: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sentence says what to check, and holds nothing of the password, however it was mistyped."""
+    """The sentence says what to check, and contains no part of the password, however it was mistyped."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(StoreUnavailable, match=sentence) as caught:
         await PostgresStorage.open(address, NOW)
@@ -106,7 +106,7 @@ async def test_an_address_that_does_not_work_is_refused_with_a_sentence(
 
 
 async def test_what_the_server_refuses_is_named(dsn: str) -> None:
-    """The database, the user or a parameter in the address: the sentence tells which, and never the value."""
+    """The sentence names the refused database, user or parameter, but never its value."""
     for address, sentence in (
         (f"{dsn}_missing", "no such database"),
         (dsn.replace("postgres@", "nobody:s3cret@"), "refuses this user"),
@@ -123,7 +123,7 @@ async def test_what_the_server_refuses_is_named(dsn: str) -> None:
 
 @new_postgres
 async def test_a_user_who_may_not_make_tables_is_told_the_way_out(dsn: str) -> None:
-    """Without the right, and without a schema to make them in, the sentence has the statement that mends it."""
+    """Without the right to create tables, or without a schema, the sentence has the SQL that fixes it."""
     execute(dsn, "DROP SCHEMA public CASCADE")
     with pytest.raises(StoreUnavailable, match="ALTER DATABASE <database> OWNER TO <user>"):
         await migrate_database(dsn, NOW)
@@ -132,7 +132,7 @@ async def test_a_user_who_may_not_make_tables_is_told_the_way_out(dsn: str) -> N
 async def test_a_connection_that_was_cut_is_replaced(
     postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
-    """Whoever was in flight is told that the store is away; the next call works."""
+    """Calls in progress get StoreUnavailable; the next call works."""
     session = await seed.session(await seed.project())
     for _ in range(3):
         calls = [asyncio.create_task(postgres.sessions.read_session(session.key)) for _ in range(20)]
@@ -149,7 +149,7 @@ async def test_a_connection_that_was_cut_is_replaced(
 
 
 async def test_a_server_that_stops_and_starts() -> None:
-    """Each call says at once that the store is away, none says anything else; then all works again by itself."""
+    """Each call immediately gets StoreUnavailable and no other error; then everything works again by itself."""
     server = PostgresServer()
     try:
         store = await PostgresStorage.open(server.dsn(), NOW)
@@ -182,7 +182,10 @@ async def test_a_server_that_stops_and_starts() -> None:
 
 
 async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorage, seed: Seed) -> None:
-    """After a fail-over the old primary refuses writes: the store is away, and looks for the new one by itself."""
+    """After a fail-over, the old primary refuses writes: calls get StoreUnavailable.
+
+    The store then finds the new primary.
+    """
     project = await seed.project()
     database = dsn.rpartition("/")[2]
     execute(dsn, f"ALTER DATABASE {database} SET default_transaction_read_only = on")
@@ -203,7 +206,7 @@ async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorag
 
 
 async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, seed: Seed) -> None:
-    """Half of all callers are cancelled, at every moment: the others are answered, and no connection is lost."""
+    """Half of all callers are cancelled at random moments: the others get answers, and no connection is lost."""
     project = await seed.project()
     session = await seed.session(project)
     for turn in range(60):
@@ -285,7 +288,7 @@ async def test_a_decision_locks_the_counts_before_the_project(
 async def test_decisions_are_heard_by_every_node(
     postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
-    """Also after the listener's connection was cut; what is no signal is passed over."""
+    """Decisions also arrive after the listener's connection was cut; invalid signals are ignored."""
     project = await seed.project()
     async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         for junk in ("", "x", "1:zz", ":00", "9:9"):
@@ -298,7 +301,7 @@ async def test_decisions_are_heard_by_every_node(
 async def test_a_creation_that_outlives_its_project_leaves_nothing(
     postgres: PostgresStorage, dsn: str, seed: Seed
 ) -> None:
-    """It was under way on another node when the project was deleted and purged: it is erased with the last pass."""
+    """A creation on another node, in progress while the project was deleted and purged, is erased in the last pass."""
     project = await seed.project(webhook_url="https://example.com/")
     await postgres.sessions.prepare_days(NOW // DAY, NOW // DAY)
     node = await asyncpg.connect(dsn)
@@ -328,7 +331,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 
 
 async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: Seed) -> None:
-    """It would be tried again for ever if it were called an outage; its neighbours in the batch are served."""
+    """If it counted as an outage, it would be retried forever; the other items of the batch succeed."""
     project = await seed.project()
     good, bad = seed.new_session(project), seed.new_session(project)._replace(expires_at=2**70)
     outcomes = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Plans of what a user asks for on PostgreSQL: as cheap for an account with very many sign-ins as for one with two."""
+"""Plans of users' requests on PostgreSQL: an account with very many sign-ins costs as much as one with two."""
 
 import re
 
@@ -18,7 +18,7 @@ TODAY = NOW // DAY
 DAYS = 30
 TABLES = ("sessions_", "phone_requests", "webhook_events")
 STORED = 3_000
-"""Sessions of each day."""
+"""The number of sessions of each day."""
 # Half of them one account's, in three projects; the others many accounts'.
 FILL = """
 INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, messenger_id, opener_id)
@@ -44,7 +44,7 @@ FROM generate_series(1, $2) AS n"""
 async def test_what_a_user_asks_for_is_found_by_keys(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """The projects of an account cost one look per project and day, a report and a contact one session each."""
+    """An account's projects cost one lookup per project and day, a report and a contact one session each."""
     projects = [(await seed.project()).id for _ in range(3)]
     await postgres.sessions.prepare_days(TODAY - DAYS, TODAY)
     for day in range(TODAY - DAYS, TODAY + 1):

@@ -1,4 +1,4 @@
-"""The walk through encrypted values costs what its pages hold, however much lies before and behind them."""
+"""The walk through encrypted values costs only the rows of its pages."""
 
 from typing import get_args
 
@@ -15,7 +15,7 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 @pytest.mark.parametrize("kind", get_args(EncryptedKind))
 def test_each_step_is_one_look_at_the_primary_key(kind: EncryptedKind, sqlite: SqliteStorage) -> None:
-    """On SQLite a page begins where the one before it ended, and needs no sorting; a value is found by its key."""
+    """On SQLite, a page starts where the previous one ended, without sorting; a value is found by its key."""
     key = ENCRYPTED_COLUMNS[kind].before_all
     for statement, values in ((LIST_ENCRYPTED[kind], (*key, 10)), (REPLACE_ENCRYPTED[kind], (b"new", *key, b"old"))):
         (plan,) = [row[3] for row in sqlite.database.reader.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
@@ -24,7 +24,7 @@ def test_each_step_is_one_look_at_the_primary_key(kind: EncryptedKind, sqlite: S
 
 
 async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn: str) -> None:
-    """On PostgreSQL one partition is planned for, by its primary key; so is the replacement of a value."""
+    """On PostgreSQL, one partition is planned, by its primary key, also for replacing a value."""
     today = 20_000
     await postgres.sessions.prepare_days(today - 3, today)
     for statement, values in (
@@ -38,7 +38,7 @@ async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn:
 
 
 async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn: str) -> None:
-    """Retention takes the day that the last page ended in: the walk goes on with the next day."""
+    """If retention drops the day in which the last page ended, the walk continues with the next day."""
     seed = Seed(postgres)
     project = await seed.project(collect_phone=True)
     old, new = seed.now - 200 * DAY, seed.now

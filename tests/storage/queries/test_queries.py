@@ -57,14 +57,14 @@ def plan_of(sqlite: SqliteStorage, statement: str) -> list[str]:
 
 
 def test_there_are_statements() -> None:
-    """The tests below would pass on an empty list, and miss a statement whose name another one has."""
+    """The list is not empty and has no duplicate names, so that the tests below check every statement."""
     found = {(name, text) for name, text in CONSTANTS if isinstance(text, str) and text.lstrip().startswith(VERBS)}
     assert len(found) > 120
     assert len(found) == len({name for name, _ in found})
 
 
 def test_placeholders_first_appear_in_ascending_order() -> None:
-    """SQLite numbers `$n` by first appearance, PostgreSQL by n: only so do both bind the same value."""
+    """SQLite numbers `$n` by first appearance and PostgreSQL by n, so only this order binds the same values."""
     wrong = [
         name
         for name, statement in STATEMENTS.items()
@@ -76,7 +76,10 @@ def test_placeholders_first_appear_in_ascending_order() -> None:
 
 
 async def test_each_statement_fits_the_schema_and_searches_by_an_index(sqlite: SqliteStorage) -> None:
-    """Prepared against the real tables; none walks a whole table, so that a million sessions cost what ten do."""
+    """Each statement is prepared on the real tables.
+
+    None scans a whole table, so its cost does not grow with the sessions.
+    """
     wrong: dict[str, object] = {}
     for name, statement in STATEMENTS.items():
         try:
@@ -144,7 +147,7 @@ HOT = {
     "INDEX audit_entries_by_project (project_id=? AND (created_at,id)<(?,?))": "LIST_AUDIT_ENTRIES_OF_PROJECT",
     "PRIMARY KEY (developer_id=? AND created_at>? AND (created_at,id)<(?,?))": "LIST_AUDIT_ENTRIES",
 }
-"""Indexes, and the statements that must use them without sorting what they found."""
+"""Indexes, and the statements that must use them without a sort."""
 SORTED = {
     "COVERING INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND": "FIND_NEWEST",
     "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND": "FIND_NEWEST_BY_EXPIRY",
@@ -160,7 +163,7 @@ SORTED = {
 
 
 async def test_statements_use_the_index_that_was_made_for_them(sqlite: SqliteStorage) -> None:
-    """Each is keyed by day and hash, or by project."""
+    """Each statement searches by day and hash, or by project."""
     wrong = []
     for index, names in (*HOT.items(), *SORTED.items()):
         for name in names.split():

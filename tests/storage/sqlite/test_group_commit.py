@@ -108,7 +108,7 @@ async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
 
 
 async def test_a_caller_that_leaves_during_the_commit_has_written(notebook: Notebook) -> None:
-    """Cancelling does not undo a write that has begun, and all other callers get their results."""
+    """Cancelling does not undo a started write, and all other callers get their results."""
     tasks: list[asyncio.Task[Any]] = []
 
     def leave(connection: apsw.Connection) -> str:
@@ -148,7 +148,7 @@ async def test_the_event_loop_is_free_while_the_disk_is_waited_for(notebook: Not
 
 
 async def test_a_lock_that_is_let_go_in_time_is_waited_for(notebook: Notebook) -> None:
-    """A backup or the command line may hold the lock briefly without any error for the caller."""
+    """A backup or the command line may hold the lock briefly without an error for the caller."""
     other = apsw.Connection(str(notebook.path))
     other.execute("BEGIN IMMEDIATE")
     waiting = asyncio.create_task(notebook.write("patient"))
@@ -172,7 +172,7 @@ async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> Non
 
 
 async def test_writes_one_by_one_never_wait_for_company(tmp_path: Path) -> None:
-    """Only groups under load wait for more writes: with a pause of a minute, this test would take twenty minutes."""
+    """Only groups under load wait for more writes. If single writes waited, this test would take twenty minutes."""
     notebook = Notebook(tmp_path / "notes.db", gather=60)
     async with asyncio.timeout(60):
         for number in range(20):

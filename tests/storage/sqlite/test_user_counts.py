@@ -1,4 +1,4 @@
-"""The counts of distinct people against a recount by brute force: Hypothesis draws who signs in where and when."""
+"""The counts of distinct users against a brute-force recount: Hypothesis draws who signs in where and when."""
 
 import asyncio
 from collections import defaultdict
@@ -36,9 +36,9 @@ STEPS = st.lists(
 
 
 def recount(seen: set[tuple[str, int]], first: int) -> dict[int, tuple[int, int]]:
-    """Return, from who was seen on which day, each day's distinct people and those of them never seen later.
+    """Return each day's distinct users, and how many of them were never seen later, from the users of each day.
 
-    From the day `first` on: of days that were forgotten only the later ones' figures are exact.
+    The result starts at the day `first`, because only the later figures of forgotten days are exact.
     """
     by_day: dict[int, set[str]] = defaultdict(set)
     for user, day in seen:
@@ -49,7 +49,7 @@ def recount(seen: set[tuple[str, int]], first: int) -> dict[int, tuple[int, int]
 
 
 def test_counts_of_people_equal_a_recount(quick: tuple[Seed, asyncio.Runner]) -> None:
-    """In any order of days, projects, people, deletions and forgetting, also while a deletion is half done."""
+    """The counts match in any order of days, projects, users, deletions and purges, and during a deletion."""
 
     async def check(seed: Seed, steps: list[Step]) -> None:
         storage = seed.storage

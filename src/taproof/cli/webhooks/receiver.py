@@ -206,7 +206,7 @@ class Receiver:
 
 
 def _relayed(status: int | None) -> int:
-    """Return the status to answer for the application's, which may be missing or no final status (RFC 9110, 15)."""
+    """Return the status to answer: the application's, or a substitute if it is missing or not final (RFC 9110, 15)."""
     return status if status is not None and 200 <= status < 600 else _NO_RESPONSE
 
 

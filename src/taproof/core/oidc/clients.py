@@ -64,7 +64,7 @@ class SignInClient(NamedTuple):
     """A client with the data of its project that a sign-in needs.
 
     `secret_hash` is None for a public client. `devices_since` is the time (ms) since which the client has had the grant
-    `device_code` without interruption; None without this grant. `version` counts the changes that end all grants of the
+    type `device_code` without interruption; None without it. `version` counts the changes that end all grants of the
     client's users, such as a new secret.
     """
 
@@ -85,14 +85,14 @@ class SignInClient(NamedTuple):
         """Return whether the client may sign users in. Without a secret, it needs a project with public access."""
         return self.public_access or self.client.auth_method != "none"
 
-    def can_finish(self, grant: GrantType, begun_at: int) -> bool:
-        """Return whether the client has the grant of a sign-in that began at `begun_at` (ms).
+    def can_finish(self, grant_type: GrantType, begun_at: int) -> bool:
+        """Return whether the client has the grant type of a sign-in that began at `begun_at` (ms).
 
-        Removing the grant `device_code` ends the sign-ins of devices. They stay ended if the client gets it again.
+        Removing the grant type `device_code` ends the sign-ins of devices. They stay ended if the client gets it again.
         """
-        if grant == "device_code":
+        if grant_type == "device_code":
             return self.devices_since is not None and self.devices_since <= begun_at
-        return grant in self.client.grant_types
+        return grant_type in self.client.grant_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _read_grant_types(given: tuple[str, ...]) -> tuple[GrantType, ...]:
         raise InvalidRequest(f"grant_types must contain one or more of: {', '.join(GRANT_TYPES)}.")
     if set(given) == {"refresh_token"}:
         raise InvalidRequest(
-            "grant_types must contain authorization_code or device_code beside refresh_token: a refresh token comes of "
-            "a sign-in."
+            "grant_types must contain authorization_code or device_code beside refresh_token, because users "
+            "must sign in first."
         )
     return tuple(grant for grant in GRANT_TYPES if grant in given)

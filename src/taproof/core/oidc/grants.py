@@ -1,4 +1,4 @@
-"""Grants: what a client holds of a user after a sign-in, and the refresh tokens that belong to them.
+"""Grants, which a client holds for a user after a sign-in, and their refresh tokens.
 
 Sources: RFC 6749, sections 1.5 and 6; RFC 9700, section 4.14; OpenID Connect Back-Channel Logout 1.0.
 """
@@ -18,11 +18,14 @@ from taproof.core.oidc.requests import SCOPES, Scope
 from taproof.core.sessions import SessionKey
 
 IDLE_LIFETIME: Final = 30 * DAY
-"""The time (ms) after which a refresh token that nobody used is over."""
+"""The time (ms) after which an unused refresh token expires."""
 GRANT_LIFETIME: Final = 180 * DAY
-"""The time (ms) after which a grant is over, however often it was used."""
+"""The lifetime (ms) of a grant, however often it is used."""
 KEPT_AFTER_END: Final = 30 * DAY
-"""The time (ms) for which an ended grant is kept, so that a report of its sign-in can still sign the user out."""
+"""The time (ms) for which an ended grant is kept, so that a report of its sign-in can still sign the user out.
+
+An erasure finds the logouts of a user by their grants, so this is longer than `LOGOUTS_KEPT`.
+"""
 LOGOUT_TOKEN_LIFETIME: Final = 2 * MINUTE
 """The lifetime (ms) of a logout token (Back-Channel Logout 1.0, section 2.4)."""
 LOGOUT_DELAYS: Final = (
@@ -41,11 +44,11 @@ group of the client any more. "ended": a developer ended it. "signed_out": the c
 the client revoked the refresh token. "reused": a refresh token or an authorization code was used twice.
 """
 TOLD_REASONS: Final[frozenset[EndReason]] = frozenset({"reported", "blocked", "removed", "ended"})
-"""The reasons of which the client does not know yet, so that it gets a logout token."""
+"""The reasons that the client does not know yet, for which it gets a logout token."""
 Refreshed = Literal["refreshed", "reused", "gone"]
 """The outcome of a refresh. "reused": the token was used before, which ended the grant. "gone": it was not live."""
 LogoutOutcome = Literal["delivered", "retried", "dead"]
-"""The outcome of an attempt to tell a client. "retried": another one follows. "dead": it was the last one."""
+"""The outcome of an attempt to deliver a logout token. "retried": another one follows. "dead": it was the last one."""
 
 _TOKEN: Final = re.compile(r"ort_([A-Za-z0-9]{22})([A-Za-z0-9]{43})([0-9a-z]{7})")
 
@@ -150,6 +153,7 @@ class Logout:
     """A claimed logout: a client to tell that a user is signed out. The claim is a lease that ends at `leased_until`.
 
     `messenger_id` is None if the user was erased. `uri` is "" if the client has none any more. `attempt` counts from 1.
+    `developer_id` is the developer of the project; "" if the project was deleted.
     """
 
     sid: str
@@ -159,10 +163,11 @@ class Logout:
     attempt: int
     leased_until: int
     uri: str
+    developer_id: str
 
 
 class LogoutFailure(NamedTuple):
-    """The last failed attempt to tell a client of a logout: when (ms), why, and whether another one follows."""
+    """The last failed attempt to notify a client of a logout: its time (ms), its reason, and whether more follow."""
 
     failed_at: int
     failure: str
@@ -196,7 +201,7 @@ def gets_refresh_token(client: OidcClient, scopes: tuple[Scope, ...]) -> bool:
 
 
 def granted_scopes(client: OidcClient, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """Return the scopes that a client gets of those that it asked for."""
+    """Return those of the requested scopes that a client gets."""
     if gets_refresh_token(client, scopes):
         return scopes
     return tuple(scope for scope in scopes if scope != "offline_access")

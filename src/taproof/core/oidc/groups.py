@@ -11,6 +11,8 @@ from taproof.core.errors import InvalidRequest
 from taproof.core.identity import is_messenger_id
 
 _NAME: Final = re.compile(GROUP_NAME)
+NOT_ADMITTED: Final = "The user is in none of the groups that may sign in to this client."
+"""What an application is told if its client does not admit the user."""
 
 
 class GroupRow(NamedTuple):
@@ -47,7 +49,7 @@ class Groups:
     def changed(
         self, members: Mapping[str, Iterable[str]] | None = None, allowed: Iterable[str] | None = None
     ) -> "Groups":
-        """Return the groups with other members, or other groups that may sign in, if these are not None.
+        """Return the groups with new members and new allowed groups; None leaves either unchanged.
 
         Raises:
             InvalidRequest: an allowed group does not exist.
@@ -67,6 +69,8 @@ class Groups:
         """
         if name not in self.members:
             return self
+        if is_member and not is_messenger_id(messenger_id):
+            raise InvalidRequest("The messenger id must be a number, such as 123456789: see the list of users.")
         others = tuple(each for each in self.members[name] if each != messenger_id)
         ids = tuple(sorted((*others, messenger_id))) if is_member else others
         return Groups(read_groups({**self.members, name: ids}), self.allowed)
@@ -83,8 +87,10 @@ class Groups:
         """Return the groups without one of them.
 
         Raises:
-            InvalidRequest: only its members, and perhaps others, may sign in.
+            InvalidRequest: it is one of the groups that may sign in.
         """
+        if name in self.allowed:
+            raise InvalidRequest(f'"{name}" is one of the groups that may sign in. Uncheck it and save first.')
         return self.changed({each: ids for each, ids in self.members.items() if each != name})
 
 

@@ -29,13 +29,13 @@ PUBLISHED_BEFORE: Final = DAY
 PUBLISHED_AFTER: Final = DAY + HOUR
 """The time (ms) for which a key is published after its successor signs. ID tokens live for at most a day."""
 JWKS_MAX_AGE: Final = 300
-"""The time in seconds for which the JWKS may be cached, and so for which a leaked key is trusted after its end."""
+"""The time in seconds for which the JWKS may be cached. A leaked key is trusted for as long after its end."""
 HINTS_ACCEPTED_FOR: Final = 180 * DAY
 """The time (ms) for which a key that no longer signs is kept, to verify the ID tokens of id_token_hint."""
 REFUSAL_KEPT_FOR: Final = HOUR
 """The time (ms) after which another refusal of the same kind replaces the one that the console shows."""
 KEYS_RELOADED_AFTER: Final = 5 * SECOND
-"""The time (ms) after which each process reads the keys again, and so for which it uses one that was replaced."""
+"""The interval (ms) at which each process reads the keys. A replaced key is used for at most this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,18 @@ class Authorization:
 
 
 class RefusedMethod(NamedTuple):
-    """The way in which a client last authenticated against its `auth_method`, and when (ms)."""
+    """The way in which a client last authenticated with the wrong method, and when (ms)."""
 
     method: str
     at: int
 
 
 class NewTokens(NamedTuple):
-    """The tokens of a sign-in: the SHA-256 of the access token, and its expiry (ms)."""
+    """The tokens of a sign-in: the SHA-256 of the access token, its expiry (ms), and the client's version."""
 
     access_token_hash: bytes
     access_expires_at: int
+    client_version: int = 0
 
 
 class NewCode(NamedTuple):

@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 class WatchTimes(NamedTuple):
-    """The times of watching an account, in seconds."""
+    """The intervals for watching an account, in seconds."""
 
     account: float = 60.0
     """The interval between two reads of a bot's account. Links with an old username do not work in the meantime."""
@@ -115,6 +115,6 @@ class ServiceBotWatch:
             self._logged = trouble.message
             advice = f"{advice_for(trouble)} No sign-in can start yet."
             _log.error("bot_username_unknown", reason=trouble.message, advice=advice)
-        if self._refusals >= REFUSALS:  # Also later ones: the store may not have been there for the first.
+        if self._refusals >= REFUSALS:  # Later refusals too: the store may have been unavailable at the first.
             self._know(ServiceBot(self._bot.id, "", self._token_hash, is_refused=True))
             await self._bots.record_refusal(self._token_hash)

@@ -1,4 +1,4 @@
-"""The settings that a bot has in the messenger, and which of them stand in the way of signing in.
+"""The settings that a bot has in the messenger, and which of them prevent sign-ins.
 
 Anybody with the bot's token can change them, with @BotFather or setMySettings (Bot API 10.5).
 """
@@ -12,7 +12,7 @@ from taproof.messengers.telegram.types import BotFullInfo, WebhookInfo
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES
 
 CALLBACK_MODE: Final = "default"
-"""The only mode of callback queries in which a tap comes with its message, which proves what the user saw."""
+"""The only mode of callback queries in which a tap includes its message, which proves what the user saw."""
 ASK_SECONDS: Final = 5
 _UNUSED: Final = {
     "can_read_all_group_messages": "it gets all messages of groups",
@@ -59,7 +59,7 @@ def missing_updates(info: WebhookInfo) -> list[str]:
 
 
 async def check_settings(bot: Bot, me: BotFullInfo) -> None:
-    """Log what is wrong with a bot's settings, and restore the mode in which taps come with their messages."""
+    """Log what is wrong with a bot's settings, and restore the mode in which taps include their messages."""
     for each in wrong_settings(me):
         log = _log.error if each.is_fatal else _log.warning
         log("bot_setting_wrong", setting=each.name, reason=each.detail, advice=each.advice)
@@ -67,7 +67,7 @@ async def check_settings(bot: Bot, me: BotFullInfo) -> None:
 
 
 async def restore_callback_mode(bot: Bot) -> None:
-    """Make taps come with their messages again. getMe does not return the mode, so it is always set.
+    """Make taps include their messages again. getMe does not return the mode, so it is always set.
 
     A Bot API server before 10.5 refuses the call.
     """

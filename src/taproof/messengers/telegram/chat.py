@@ -192,7 +192,7 @@ def thread_of(message: Message) -> int | None:
 
 
 def loggable(kinds: Sequence[str]) -> list[str]:
-    """Return the names of some kinds of entities for a log, with "other" for a text that is no such name."""
+    """Return the names of some kinds of entities for a log, with "other" for a text that is not such a name."""
     return [kind if _NAME.fullmatch(kind) else "other" for kind in kinds[:_LOGGED_KINDS]]
 
 

@@ -17,7 +17,7 @@ from taproof.service.sessions.prompts import Prompts, PromptToEdit
 from taproof.service.sessions.seen import SeenSession
 
 LOOK_SECONDS: Final = 1.0
-"""The interval between looks for prompts that other processes ended."""
+"""The interval between checks for prompts that other processes ended."""
 AT_ONCE: Final = 10
 """The maximum number of messages that are edited concurrently. Telegram allows about 30 messages a second."""
 
@@ -95,7 +95,7 @@ class EndedPrompts:
         try:
             await bot.edit_message_text(chat_id, message_id, reply.text, buttons)
         except TelegramBadRequest as refusal:
-            # It says this already, or the user has deleted it.
+            # The message already has this text, or the user has deleted it.
             _log.info("bot_prompt_gone", reason=refusal.message)
 
 

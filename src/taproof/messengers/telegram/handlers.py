@@ -239,7 +239,7 @@ class Conversation:
         elif contact is None:
             await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
         elif seen.outcome == "unknown":
-            # It also removes a leftover button.
+            # The help message also removes a leftover button.
             await chat.send(Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove()))
         else:
             reply = outcome_reply(texts, seen, seen.session_token)
@@ -287,7 +287,7 @@ class Conversation:
 
 
 def _is_worth_an_answer(message: Message) -> bool:
-    """Tell whether a person sent the message, unlike a service message such as a changed timer or a pinned message."""
+    """Return whether a person sent the message, unlike a service message such as a pinned message."""
     if message.venue or message.live_photo:
         return False  # A venue also has a location.
     return any(getattr(message, kind) for kind in _WRITTEN)
@@ -302,7 +302,7 @@ def _log_seen(event: str, seen: SeenSession) -> None:
 
 
 def _answers_request(chat: PrivateChat, message: Message, seen: SeenSession) -> bool:
-    """Tell whether a contact appears to come from the button that asks for it for this session.
+    """Return whether a contact appears to come from the button that asks for it for this session.
 
     Telegram's apps for Android and the desktop send it as a reply to the message with the button. The apps for iOS,
     macOS and the web do not send it as a reply. A forward with a hidden sender looks the same, except for the name: it

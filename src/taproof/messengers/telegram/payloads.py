@@ -17,7 +17,7 @@ _AROUND: Final = " \t\r\n\"'`“”„«»‘’<>()[].,\u200e\u200f\u2066\u2067
 
 
 class Command(NamedTuple):
-    """A command, in lower case, the bot that it mentions, and its payload. None and "" where there is none."""
+    """A command in lower case, the bot that it mentions (or None), and its payload (or "")."""
 
     name: str | None
     mention: str | None = None

@@ -232,7 +232,7 @@ class ProjectBots:
             learning.cancel()
 
     async def _is_refused(self, bot: Bot) -> bool:
-        """Tell whether the messenger refuses this token in particular, and not every token."""
+        """Return whether the messenger refuses this token in particular, and not every token."""
         if not await self._is_refused_once(bot):
             return False
         try:
@@ -285,6 +285,6 @@ class ProjectBots:
                 await announce_commands(bot)
 
         async def failed(_trouble: TelegramAPIError) -> None:
-            """Ignore it: the task that receives the updates detects and logs the cause."""
+            """Ignore a failure: the task that receives the updates detects and logs the cause."""
 
         await watch_account(bot, learned, failed, times=self._times.watch)

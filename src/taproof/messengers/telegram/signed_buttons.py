@@ -139,7 +139,7 @@ class ButtonSigner:
         return CheckedTap(data, "changed_look" if _unusual(message) else "wrong_signature")
 
     def _is_valid(self, bot_id: int, user_id: int, message: ShownMessage) -> bool:
-        """Tell whether all buttons of a message have one tag, which covers exactly this message."""
+        """Return whether all buttons of a message have one tag, which covers exactly this message."""
         keyboard = _keyboard(message)
         tags = {(each.callback_data or "")[-TAG_LENGTH:] for row in keyboard for each in row if not each.url}
         if len(tags) != 1:
@@ -154,19 +154,19 @@ class ButtonSigner:
 
 
 def shows(text: str | None, html: str) -> bool:
-    """Tell whether a message with this text was sent as this HTML."""
+    """Return whether a message with this text was sent as this HTML."""
     return text is not None and _normal(text) == _normal(_plain(html))
 
 
 def is_own_chat(message: TappedMessage | Message, user: User) -> bool:
-    """Tell whether a message is in the private chat of this bot and this user."""
+    """Return whether a message is in the private chat of this bot and this user."""
     if isinstance(message, UnreadableMessage) or _is_of_business(message):
         return False
     return message.chat.type == "private" and message.chat.id == user.id
 
 
 def _is_of_business(message: TappedMessage | Message) -> bool:
-    """Tell whether a message is in the chat of a business account, which looks like the bot's own chat."""
+    """Return whether a message is in the chat of a business account, which looks like the bot's own chat."""
     return isinstance(message, Message) and message.business_connection_id is not None
 
 

@@ -92,7 +92,7 @@ class UnverifiedTaps:
             await tap.answer(outcome_notice(tap.texts, seen), alert=seen.outcome in {"foreign", "unknown"})
             return "outcome"
         if refusal == "button_gone" and _offers(query, session_token):
-            # The second of two quick taps: the message already shows what followed from the first.
+            # The second of two quick taps: the message already shows the result of the first.
             await tap.answer(tap.texts.control.gone)
             return "none"
         language = known_language(tap.user.language_code)
@@ -118,7 +118,7 @@ class UnverifiedTaps:
 
 
 def tap_of(query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event, signer: ButtonSigner) -> ButtonTap:
-    """Return a tap with the message that may be edited: the tapped one, if it is in the user's own chat."""
+    """Return a tap with its message, if the message may be edited because it is in the user's own chat."""
     user, message = query.from_user, query.message
     message_id = thread_id = None
     if isinstance(message, InaccessibleMessage | ShownMessage) and is_own_chat(message, user):

@@ -49,7 +49,7 @@ _log = structlog.get_logger(__name__)
 
 
 class HandlingTimes(NamedTuple):
-    """The times of handling an update, in seconds."""
+    """The time limits and pauses of handling an update, in seconds."""
 
     handling: float = 25
     """The limit for an update from a webhook, because the messenger waits for the answer."""

@@ -167,7 +167,7 @@ class Pages:
 
     @staticmethod
     def status_text(hint: Hint, match_code: str | None, language: str) -> str:
-        """Return the sentence that tells what a sign-in waits for."""
+        """Return the sentence that says what a sign-in waits for."""
         texts = LANGUAGES[language]
         match hint:
             case "opened":

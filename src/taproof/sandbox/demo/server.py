@@ -62,7 +62,7 @@ _SHOP_HEADERS: Final = _SECURITY_HEADERS | {
 
 
 class _Accepted(NamedTuple):
-    """A valid proof or ID token: the user that it names, what identifies it, and its expiry (ms)."""
+    """A valid proof or ID token: its user, its identifier, and its expiry (ms)."""
 
     user: dict[str, Any]
     single_use_id: str

@@ -120,7 +120,7 @@ class SandboxBots:
         return bot
 
     def _tell_manager(self, bot: SandboxBot) -> None:
-        """Send the update that a bot was created or got another token to the bot that manages it."""
+        """Notify a bot's manager that the bot was created or got another token."""
         if bot.manager_id is not None:
             content = {"user": self.people[bot.owner_id].as_user(), "bot": dict(bot.messenger.bot)}
             self.by_id[bot.manager_id].messenger.updates.add("managed_bot", bot.owner_id, content)

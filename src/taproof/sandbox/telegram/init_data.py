@@ -29,7 +29,10 @@ class InitDataSigner:
     def sign(
         self, person: Person, bot: SandboxBot, chat_type: str, start_param: str | None, auth_date: int | None
     ) -> str:
-        """Return the data for a person who opens the Mini App of a bot. Without `auth_date` (s), it is the time."""
+        """Return the data for a person who opens the Mini App of a bot.
+
+        The default of `auth_date` (s) is the current time.
+        """
         user = {name: value for name, value in person.as_user().items() if name != "is_bot"}
         user["allows_write_to_pm"] = bot.messenger.chat(person.id).has_started
         fields = {

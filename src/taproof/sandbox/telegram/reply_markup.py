@@ -106,7 +106,7 @@ def parse_reply_markup(text: str) -> SandboxMarkup:
         raise bad_request('field "input_field_placeholder" must be of type String')
     if utf16_length(placeholder or "") > PLACEHOLDER_LIMIT:
         raise bad_request("REPLY_MARKUP_INVALID")
-    # If an object has several kinds, the first of these applies, as on the real server.
+    # If an object has several of these kinds, the first applies, as on the real server.
     if keyboard:
         return SandboxMarkup([], ReplyKeyboard(keyboard, flags, placeholder or ""))
     if inline:

@@ -129,6 +129,6 @@ class ConsoleSessions:
 def _is_over(session: ConsoleSession, now: int) -> bool:
     """Return whether a session has reached its maximum lifetime.
 
-    It is not seen any more, and erased like an idle one.
+    Its last-seen time is no longer updated, and it is erased like an idle session.
     """
     return now - session.created_at >= LIFETIME

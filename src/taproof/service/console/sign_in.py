@@ -206,7 +206,7 @@ class DeveloperSignIns:
 
 
 class _Opened(NamedTuple):
-    """An opened sign-in: its encrypted text, its session token, and the key and row of its session."""
+    """A decrypted sign-in: its encrypted text, its session token, and the key and row of its session."""
 
     kept: str
     session_token: str

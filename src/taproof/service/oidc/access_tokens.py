@@ -1,4 +1,4 @@
-"""Answer what an access token is worth: the claims for its holder, and for its client (RFC 7662; RFC 7009).
+"""Read access tokens: the claims for their holder, and their state for their client (RFC 7662; RFC 7009).
 
 Sources: OpenID Connect Core 1.0, section 5.3; RFC 6750; RFC 7009; RFC 7662.
 """
@@ -91,6 +91,8 @@ class AccessTokens:
             return None
         if grant.refresh_hash != read.hashes.secret or not grant.is_live(client.version, self._clock()):
             return None
+        if not client.client.groups.admits(grant.messenger_id):
+            return None
         return {
             "scope": grant.scopes,
             "exp": grant.idle_expires_at // SECOND,
@@ -115,12 +117,12 @@ class AccessTokens:
             await self._storage.grants.revoke_access_token(key_hash(token), client.client.id)
             return
         grant = await self._storage.grants.read_grant_by_family(read.hashes.family)
-        # Also with a token that was replaced before: whoever revokes it wants the family to end.
+        # This includes a token that was already replaced: revoking it means that the family should end.
         if grant is not None and grant.client_id == client.client.id:
             await self._storage.grants.end_grant(grant.id, self._clock(), "revoked")
 
     async def _find(self, access_token: str) -> _Access | None:
-        """Return what a valid access token stands for; None for any other text."""
+        """Return the access of a valid access token; None for any other text."""
         if not is_key(access_token, "oat"):
             return None
         hashed = key_hash(access_token)

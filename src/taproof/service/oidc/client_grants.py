@@ -47,7 +47,7 @@ class ClientGrants:
         return GrantPage(found[:limit], None if last is None else write_cursor(last.created_at, last.id))
 
     async def end_grant(self, actor: Actor, project_id: str, client_id: str, grant_id: str) -> None:
-        """End a grant, and tell the client to sign the user out. Its tokens stop working immediately.
+        """End a grant, and notify the client to sign the user out. Its tokens stop working immediately.
 
         Raises:
             GrantNotFound: the client has no such grant, or it has ended.
@@ -67,7 +67,7 @@ class ClientGrants:
             raise GrantNotFound
 
     async def read_logout_failure(self, developer: Developer, project_id: str, client_id: str) -> LogoutFailure | None:
-        """Return the last failed attempt to tell the client that a user is signed out; None if it was told since."""
+        """Return the last failed attempt to notify the client of a user's sign-out; None if it was notified since."""
         async with reading_project(self._storage, developer, project_id):
             await self._clients.read_client(developer, project_id, client_id)
             return await self._storage.logouts.read_logout_failure(project_id, client_id)

@@ -93,7 +93,7 @@ class OidcClients:
         return found.client
 
     async def read_refused_method(self, client: OidcClient) -> RefusedMethod | None:
-        """Return how a client last authenticated against its `auth_method`."""
+        """Return how a client last authenticated with the wrong method."""
         return await self._storage.oidc_clients.read_refused_method(client.id)
 
     async def update_client(

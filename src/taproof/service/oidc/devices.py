@@ -13,7 +13,7 @@ from taproof.core.oidc.model import DEVICE_INTERVAL, DEVICE_LIFETIME, Authorizat
 from taproof.core.oidc.requests import AuthorizationRequest, read_scopes
 from taproof.core.oidc.user_codes import new_user_code, read_user_code, show_user_code
 from taproof.core.request_context import Requester
-from taproof.service.oidc.requests import require_grant
+from taproof.service.oidc.requests import require_grant_type
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, browser_hash
 from taproof.storage.protocol import Storage
 
@@ -50,7 +50,7 @@ class Devices:
         Raises:
             OAuthError: the client or the scope is refused; nothing is stored.
         """
-        require_grant(client, "device_code")
+        require_grant_type(client, "device_code")
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
         if client.same_device == "require":

@@ -14,7 +14,7 @@ from taproof.core.oidc.grants import OidcGrant, Rotation, new_refresh_token, rea
 from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME
 from taproof.core.oidc.requests import Scope, read_scopes
 from taproof.service.oidc.issuing import TokenIssuer
-from taproof.service.oidc.requests import require_grant
+from taproof.service.oidc.requests import require_grant_type
 from taproof.storage.protocol import Storage
 
 _OVER: Final = "The refresh token is unknown, has expired or was revoked, or belongs to another client. Sign in again."
@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Grants:
-    """Keeps users signed in to clients.
+    """Refreshes the tokens of users who stay signed in to clients.
 
     Args:
         storage: the store.
@@ -48,7 +48,7 @@ class Grants:
         Raises:
             OAuthError: the token gives nothing. If it was used before, all tokens of its sign-in are revoked.
         """
-        require_grant(client, "refresh_token")
+        require_grant_type(client, "refresh_token")
         given = parameters.get("refresh_token")
         if given is None:
             raise OAuthError("invalid_request", "refresh_token is missing.")
@@ -59,7 +59,7 @@ class Grants:
         if not grant.is_live(client.version, now) or not client.client.groups.admits(grant.messenger_id):
             raise OAuthError("invalid_grant", _OVER)
         scopes = _narrowed(grant, parameters.get("scope"))
-        # Before the token is used up, because these can fail.
+        # Do this before the token is used up, because it can fail.
         user, signer = self._issuing.of_grant(client, grant, scopes), await self._issuing.find_signer(client)
         new, access_token = new_refresh_token(self._entropy, given), new_key("oat", self._entropy)
         rotation = Rotation(new.hashes.secret, key_hash(access_token), now + ACCESS_TOKEN_LIFETIME, " ".join(scopes))

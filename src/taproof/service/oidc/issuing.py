@@ -1,4 +1,4 @@
-"""Answer with tokens: what a sign-in and a refresh have in common (RFC 6749, section 5.1; OpenID Connect Core 1.0)."""
+"""Build the responses with tokens, for sign-ins and refreshes (RFC 6749, section 5.1; OpenID Connect Core 1.0)."""
 
 import dataclasses
 from typing import Any, NamedTuple

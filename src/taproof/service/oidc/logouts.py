@@ -1,9 +1,10 @@
-"""Tell clients that their users are signed out (OpenID Connect Back-Channel Logout 1.0).
+"""Notify clients that their users are signed out (OpenID Connect Back-Channel Logout 1.0).
 
 `webhooks/logouts.py` posts what this signs. A logout token is signed anew for each attempt, because it lives for two
 minutes only.
 """
 
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ from taproof.core.oidc.grants import LOGOUT_DELAYS, LOGOUT_TOKEN_LIFETIME, Logou
 from taproof.core.retry_after import retry_after_delay
 from taproof.core.retry_schedule import next_attempt_at
 from taproof.service.oidc.keys import SigningKeys
-from taproof.service.webhooks import LEASE, SignedRequest, WebhookResponse, request_headers
+from taproof.service.webhooks import LEASE, SEND_TIMEOUT, SignedRequest, WebhookResponse, request_headers
 from taproof.storage.protocol import Storage
 
 _EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
@@ -44,13 +45,17 @@ class Logouts:
         self._issuer = issuer
         self._headers = request_headers(user_agent) | {"Content-Type": "application/x-www-form-urlencoded"}
 
-    async def claim_logouts(self, limit: int) -> list[Logout]:
-        """Lease at most `limit` due logouts."""
+    async def claim_logouts(self, limit: int, passed_over: Collection[str] = ()) -> list[Logout]:
+        """Lease at most `limit` due logouts, of other clients than those with the ids `passed_over`."""
         now = self._clock()
-        return await self._storage.logouts.claim_logouts(now, now + LEASE, limit)
+        return await self._storage.logouts.claim_logouts(now, now + LEASE, limit, passed_over)
+
+    def has_time(self, logout: Logout) -> bool:
+        """Return whether a post that starts now ends before the lease of the logout."""
+        return self._clock() + SEND_TIMEOUT * SECOND < logout.leased_until
 
     async def sign_logout(self, logout: Logout) -> SignedRequest | None:
-        """Return the request that tells the client; None if there is nobody to tell any more, and forget it then.
+        """Return the request that notifies the client; None, and forget the logout, if the client has no URI any more.
 
         Raises:
             DecryptionFailed: the signing key cannot be decrypted.

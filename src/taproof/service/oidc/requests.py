@@ -158,7 +158,7 @@ def _return_address(found: SignInClient, parameters: Mapping[str, str]) -> Retur
 
 
 def _check(found: SignInClient, parameters: Mapping[str, str], address: ReturnAddress) -> AuthorizationRequest:
-    require_grant(found, "authorization_code")
+    require_grant_type(found, "authorization_code")
     is_public = found.client.auth_method == "none"
     request = check_request(parameters, address, requires_challenge=is_public)
     require_public_access(found)
@@ -177,14 +177,16 @@ def require_public_access(found: SignInClient) -> None:
         )
 
 
-def require_grant(found: SignInClient, grant: GrantType) -> None:
-    """Refuse a client that does not have a grant (RFC 6749, sections 4.1.2.1 and 5.2; RFC 8628, section 3.2).
+def require_grant_type(found: SignInClient, grant_type: GrantType) -> None:
+    """Refuse a client that does not have a grant type (RFC 6749, sections 4.1.2.1 and 5.2; RFC 8628, section 3.2).
 
     Raises:
         OAuthError: the client is refused.
     """
-    if grant not in found.client.grant_types:
-        raise OAuthError("unauthorized_client", f"This client may not use {grant}. Add it to the client's grant_types.")
+    if grant_type not in found.client.grant_types:
+        raise OAuthError(
+            "unauthorized_client", f"This client may not use {grant_type}. Add it to the client's grant_types."
+        )
 
 
 def _uri_hash(request_uri: str) -> bytes:

@@ -80,9 +80,9 @@ class BegunSignIn(NamedTuple):
 class SeenSignIn:
     """A sign-in as its browser sees it.
 
-    `deeplink` and `match_code` are None unless the session is pending. `messenger_id` is the account in the state
-    "not_allowed", otherwise None. `hint` says what a sign-in in the state
-    "waiting" waits for. `return_required`: it must end in the browser in which it began. `session_expires_at` is in ms.
+    `session_expires_at` is in ms. `deeplink` and `match_code` are None unless the session is pending. `hint` says what
+    a sign-in in the state "waiting" waits for. `return_required`: it must end in the browser in which it began.
+    `messenger_id` is the account in the state "not_allowed", otherwise None.
     """
 
     authorization: Authorization
@@ -336,7 +336,7 @@ class OidcSignIns:
         return key, self._encryptor.encrypt(text, associated_data_of("oidc_session", authorization_id), self._entropy)
 
     def _opened(self, found: Authorization) -> _Opened:
-        """Return what `_create_session` has encrypted of the current session."""
+        """Return the decrypted parts of the current session, which `_create_session` encrypted."""
         assert found.encrypted_session is not None  # noqa: S101 — it is stored together with the session.
         data = associated_data_of("oidc_session", found.id)
         return _Opened(*json.loads(self._encryptor.decrypt(found.encrypted_session, data)))
@@ -363,7 +363,7 @@ def _can_send_code(found: Authorization, now: int) -> bool:
 
 
 def _is_unexpected(found: Authorization, session: Session) -> bool:
-    """Return whether another account has confirmed than the one that may."""
+    """Return whether another account than the expected one has confirmed."""
     identity = session.identity
     return found.expected_user is not None and identity is not None and identity.messenger_id != found.expected_user
 
@@ -385,7 +385,7 @@ def _page_state(found: Authorization, session: PolledSession, now: int) -> PageS
     if status == "confirmed":
         if found.user_code is not None:
             return "device_done"
-        # Without a code, `finish_return` still has to give it.
+        # Without a code, `finish_return` has not created it yet.
         return "returning" if session.return_required else "confirmed"
     # A used session without a code was reported by its user.
     return "expired" if status == "expired" else "cancelled"

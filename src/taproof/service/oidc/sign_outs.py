@@ -1,4 +1,4 @@
-"""Sign users out whom an application sends (OpenID Connect RP-Initiated Logout 1.0).
+"""Sign out the users whom an application sends (OpenID Connect RP-Initiated Logout 1.0).
 
 Taproof keeps no session of its own in the browser. So signing out ends what the application got for its user, and
 leads back to the application.
@@ -39,7 +39,7 @@ class SignOutResult(NamedTuple):
 
 
 class SignOuts:
-    """Ends what applications got for their users.
+    """Ends the grants of users who sign out at an application.
 
     Args:
         storage: the store.
@@ -55,7 +55,7 @@ class SignOuts:
         self._issuer = issuer
 
     async def sign_out(self, parameters: Mapping[str, str]) -> SignOutResult:
-        """Sign a user out, whom the parameters name by an ID token.
+        """Sign out the user whom the parameters name by an ID token.
 
         Without a valid ID token, nothing ends: any page could send its visitors here. A registered address is followed
         also then, because it is the application's own.

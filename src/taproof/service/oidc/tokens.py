@@ -18,6 +18,7 @@ from taproof.core.identifiers import key_hash, new_key
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import ClientRefused, OAuthError
 from taproof.core.oidc.grants import NewGrant, RefreshToken, gets_refresh_token, granted_scopes, new_refresh_token
+from taproof.core.oidc.groups import NOT_ADMITTED
 from taproof.core.oidc.model import (
     ACCESS_TOKEN_LIFETIME,
     DEVICE_INTERVAL,
@@ -32,7 +33,7 @@ from taproof.core.sessions import Session
 from taproof.service.oidc.devices import device_code_hash
 from taproof.service.oidc.issuing import SignedIn, TokenIssuer
 from taproof.service.oidc.keys import Signer
-from taproof.service.oidc.requests import require_grant, require_public_access
+from taproof.service.oidc.requests import require_grant_type, require_public_access
 from taproof.service.oidc.sign_in import code_hash
 from taproof.storage.protocol import Storage
 
@@ -40,7 +41,6 @@ _WRONG_CLIENT = (
     "The client is unknown, or its secret is wrong or missing. Copy client_id and client_secret from the console."
 )
 _WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to another client or redirect_uri."
-_NOT_ADMITTED = "The user is in none of the groups that may sign in to this client."
 _METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "no secret"}
 """The ways to authenticate, as metadata and applications name them."""
 
@@ -121,7 +121,7 @@ class Tokens:
         return found
 
     async def record_refusal(self, refused: ClientRefused) -> None:
-        """Keep the wrong way in which a client authenticated, for its page in the console."""
+        """Store the wrong method with which a client authenticated, for its page in the console."""
         if refused.is_proven:
             method = RefusedMethod(refused.used, self._clock())
             await self._storage.oidc_clients.record_refused_method(refused.client_id, method, refused.expected)
@@ -132,7 +132,7 @@ class Tokens:
         Raises:
             OAuthError: the code gives nothing. If it was used before, the tokens that it gave are revoked.
         """
-        require_grant(client, "authorization_code")
+        require_grant_type(client, "authorization_code")
         code = parameters.get("code")
         if code is None:
             raise OAuthError("invalid_request", "code is missing.")
@@ -169,7 +169,7 @@ class Tokens:
             OAuthError: `authorization_pending` or `slow_down` while the device should try again; any other error is
                 final.
         """
-        require_grant(client, "device_code")
+        require_grant_type(client, "device_code")
         device_code = parameters.get("device_code")
         if device_code is None:
             raise OAuthError("invalid_request", "device_code is missing.")
@@ -193,7 +193,7 @@ class Tokens:
             raise OAuthError("authorization_pending", "The user has not confirmed yet.")
         answerable = await self._prepare(client, found, session, now)
         if not client.client.groups.admits(answerable.user.identity.messenger_id):
-            raise OAuthError("access_denied", _NOT_ADMITTED)
+            raise OAuthError("access_denied", NOT_ADMITTED)
         finish = self._storage.authorizations.finish_authorization
         if not await finish(found.id, found.session, now, answerable.tokens, answerable.grant):
             raise OAuthError("invalid_grant", "The device_code was used before, or the sign-in was reported.")
@@ -216,7 +216,7 @@ class Tokens:
         grant = None
         if refresh is not None or client.client.backchannel_logout_uri:
             grant = self._new_grant(user, found, session, refresh, now)
-        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
+        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME, client.version)
         return _Answerable(user, request.nonce, signer, access_token, tokens, grant, refresh)
 
     def _new_grant(

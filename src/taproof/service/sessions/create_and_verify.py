@@ -313,7 +313,7 @@ class SignInSessions:
 
     async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, SignInStatus]:
         """Expire an overdue session, unless a decision was made in time. Return it with its status."""
-        # It has expired even if the store cannot write that down (contract.md, Session endpoints).
+        # It has expired even if the store cannot record that (contract.md, Session endpoints).
         with contextlib.suppress(StoreUnavailable):
             await self._storage.sessions.expire_session(key, now, self._events.expired)
         session = await self._storage.sessions.poll_session(key) or session

@@ -74,7 +74,10 @@ class Decisions:
         return seen
 
     async def look_at_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """Return what a user may know of a session, and change nothing. A session without an owner is "unknown"."""
+        """Return the part of a session that a user may know, and change nothing.
+
+        A session without an owner is "unknown".
+        """
         session, now = await self._find(session_token, bot_id, user_id)
         if session is not None and session.opener_id == user_id and _has_blocked(session):
             return seen_as("blocked", session)
@@ -224,7 +227,7 @@ class Decisions:
         if status is not None:
             self._signals.count_decision("reported")
             self._signals.event_recorded()
-        # Also for a repeated report: the first one may have ended right here.
+        # Also for a repeated report: the process may have ended here during the first one.
         now_is = await self._read(key)
         if now_is is not None and now_is.withdrawn:
             return seen_as("blocked", now_is)  # Its application cancelled it, so it can no longer be reported.
@@ -241,7 +244,7 @@ class Decisions:
     async def _reports(
         self, session: Session, session_token: str | None, user_id: str, now: int
     ) -> dict[SignInStatus, list[Event]]:
-        """Return the events of a report, by the status in which the report may find a session that was just read."""
+        """Return the events of a report, by the status in which the report may find the session."""
         shown_to = user_id if await self._was_shown(session) else None
         events: dict[SignInStatus, list[Event]] = {
             "confirmed": [self._events.reported(session, now, messenger_id=shown_to, was_used=False)],
@@ -312,7 +315,7 @@ class Decisions:
         *,
         as_cancelled: CountedDecision = "cancelled",
     ) -> SeenSession:
-        """Cancel a pending session, which the user sees as `seen`; only the first decision counts."""
+        """Cancel a pending session, whose current view is `seen`; only the first decision counts."""
         event = self._events.cancelled(session, session_token, now)
         cancelled = await self._storage.sessions.cancel_session(session.key, user_id, now, event)
         if not cancelled:
@@ -323,7 +326,7 @@ class Decisions:
     async def _confirm(
         self, session: Session, seen: SeenSession, session_token: str, identity: MessengerIdentity, now: int
     ) -> SeenSession:
-        """Confirm a session, which the user sees as `seen`, or let it wait for its return code."""
+        """Confirm a session, whose current view is `seen`, or let it wait for its return code."""
         key, number = session.key, identity.messenger_phone
         encrypted = None
         if number is not None:
@@ -353,7 +356,7 @@ class Decisions:
         return dataclasses.replace(seen, outcome="confirmed", decided_at=now)
 
     async def _as_found(self, session: Session, refused: Refused) -> Session | None:
-        """Return a session as the statement that changed nothing found it. An overdue one is expired first."""
+        """Return a session in the state in which a refused statement found it. An overdue one is expired first."""
         found = refused.found
         if found is None:
             return None
@@ -406,7 +409,7 @@ def _has_blocked(session: Session) -> bool:
 
 
 def _hint_of_prompt(session: Session) -> Hint:
-    """Return what a session waits for while its prompt is shown."""
+    """Return the hint of a session while its prompt is shown."""
     return "opened" if session.prompt is None or session.prompt.match_code is None else "choosing"
 
 

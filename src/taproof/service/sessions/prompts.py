@@ -30,7 +30,7 @@ RENEWAL_PAUSE: Final = 10 * SECOND
 
 
 class PromptToEdit(NamedTuple):
-    """A claimed prompt, with what its message must say. `phone_asked`: a keyboard for the contact may be showing."""
+    """A claimed prompt, with the content of its message. `phone_asked`: a keyboard for the contact may be showing."""
 
     ended: EndedPrompt
     project_id: str
@@ -64,7 +64,7 @@ class Prompts:
             await self.mark_reachable(bot_id, user_id)
 
     async def renew_prompt(self, session_token: str, bot_id: int, user_id: str, language: str, tap_id: str) -> Renewal:
-        """Begin to send a fresh prompt in place of the one whose tap proved nothing. `record_prompt` ends it."""
+        """Begin to send a fresh prompt in place of the one whose tap was not verified. `record_prompt` ends it."""
         key = session_key(session_token)
         if key is None:
             return Renewal("refused")
@@ -102,7 +102,7 @@ class Prompts:
         return found
 
     async def _phone_asked(self, key: SessionKey) -> bool:
-        """Return whether the keyboard for the contact may be showing. It goes before the user is sent back."""
+        """Return whether the keyboard for the contact may be showing. It is removed before the user is sent back."""
         if await self._storage.users.read_phone_request(key) is None:
             return False
         polled = await self._storage.sessions.poll_session(key)

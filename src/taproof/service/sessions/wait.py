@@ -288,6 +288,6 @@ class Waiting:
 
 
 def _is_over(session: PolledSession, now: int) -> bool:
-    """Tell whether a caller without a return code has nothing more to wait for."""
+    """Return whether a caller without a return code has nothing more to wait for."""
     status = status_without_code if session.return_required else visible_status
     return status(session.status, session.expires_at, now) != "pending"

@@ -146,7 +146,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "id:text client_id:text project_id:text request:text created_at:int expires_at:int browser_hash:bytes? "
         "session_day:day? session_hash:bytes? encrypted_session:bytes? user_code:text? expected_user:text? "
         "ended_at:int? code_expires_at:int? redeemed_at:int? access_expires_at:int? revoked_at:int? "
-        "device_code_hash:bytes? polled_at:int? code_hash:bytes? access_token_hash:bytes? kept_until:int"
+        "client_version:small? device_code_hash:bytes? polled_at:int? code_hash:bytes? access_token_hash:bytes? "
+        "kept_until:int"
     ),
     "oidc_grants": _columns(
         "id:text client_id:text project_id:text messenger_id:text messenger_name:text messenger_username:text "

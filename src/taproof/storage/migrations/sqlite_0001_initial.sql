@@ -345,6 +345,7 @@ CREATE TABLE oidc_authorizations (
   redeemed_at INTEGER,
   access_expires_at INTEGER,
   revoked_at INTEGER,
+  client_version INTEGER, -- The client's version when it got the access token.
   device_code_hash BLOB UNIQUE,
   polled_at INTEGER,
   code_hash BLOB UNIQUE,
@@ -374,7 +375,7 @@ CREATE TABLE oidc_grants (
   access_scopes TEXT,
   created_at INTEGER NOT NULL,
   refreshed_at INTEGER,
-  idle_expires_at INTEGER NOT NULL, -- The row is erased afterwards. At most `expires_at`.
+  idle_expires_at INTEGER NOT NULL, -- The row is erased then. At most `expires_at`, unless it has ended.
   expires_at INTEGER NOT NULL,
   ended_at INTEGER,
   ended_reason TEXT
@@ -397,7 +398,7 @@ CREATE TABLE oidc_logouts (
   failed_at INTEGER, -- When the last attempt failed, and why.
   failure TEXT
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX oidc_logouts_due ON oidc_logouts (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX oidc_logouts_due ON oidc_logouts (due_at, client_id) WHERE due_at IS NOT NULL;
 CREATE INDEX oidc_logouts_by_client ON oidc_logouts (project_id, client_id, failed_at);
 CREATE INDEX oidc_logouts_by_age ON oidc_logouts (created_at);
 

@@ -10,13 +10,15 @@ All code locks rows in one order, so that nodes cannot deadlock: first the table
 console.
 
 - sessions by day and hash; prompts of these sessions; the user of a project; oidc_authorizations; people; daily_counts
-  by project and day; daily_users by developer and day; projects by id; oidc_clients; webhook_events by id;
+  by project and day; daily_users by developer and day; projects by id; oidc_clients by id; webhook_events by id;
   webhook_endpoints by project; blocks; oidc_grants by id; oidc_logouts.
 - the table developers; one developer; invitations; console_sessions by id; access_tokens.
 
 These rules complete the order:
 
 - The user of a project is an advisory lock, like that of people: it is taken to create grants, and to end all of them.
+- Whoever changes oidc_group_members has locked their client. A change of groups then locks the users who lose their
+  place. Nothing that holds the user of a project waits for a client or its groups.
 - Pushed authorization requests and signing keys are changed by single statements, without any other lock. Replacing all
   signing keys locks them by algorithm and generation.
 - Only a call that revokes a single invitation locks invitations without the table developers.

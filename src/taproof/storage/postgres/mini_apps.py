@@ -17,7 +17,7 @@ from taproof.storage.queries.sessions import CONSUMED_COLUMNS, write_time
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns, consumed_from, event_values, identity_values
 
-# Returns why it creates none. A session that nothing refuses and that is not created exists already.
+# Returns the reason for creating no session. Without a reason, the session exists already.
 CREATE_OPENED_SESSION: Final = f"""
 WITH asked AS MATERIALIZED (
   SELECT p.id, p.bot_id, {ADMISSION_REFUSAL.format(public="$9", bot="$10", user="$7")} AS refusal
@@ -28,7 +28,7 @@ WITH asked AS MATERIALIZED (
   {INSERT_ONCE} RETURNING id
 )
 SELECT CASE WHEN NOT EXISTS (SELECT FROM moved) THEN COALESCE(refusal, 'used') END FROM asked"""
-# Counts all changes here, because `confirm_sessions` locks users before it locks this counter.
+# Count all changes here, because `confirm_sessions` locks users before it locks this counter.
 USE_SESSION: Final = f"""
 WITH moved AS (
   UPDATE sessions s SET status = 'used', used_at = $3, secrets_version = p.secrets_version FROM projects p

@@ -226,7 +226,7 @@ class PostgresSessions(SessionQueries):
     async def withdraw_session(self, key: SessionKey, now: int) -> Outcome:
         outcome = await self._withdrawals.run(_Change(key, now, ()))
         if not outcome:
-            # A session that is not there was only read; all others were locked, and so waited for the standbys already.
+            # A missing session was only read. All others were locked, and so have already waited for the standbys.
             await self._database.await_replication()
         return outcome
 
@@ -248,7 +248,7 @@ class PostgresSessions(SessionQueries):
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         consumed = await self._consumptions.run((key, now))
         if consumed is None:
-            # That another caller has consumed it was only read.
+            # The state was only read, for example because another caller has consumed the session.
             await self._database.await_replication()
         return consumed
 

@@ -26,8 +26,9 @@ _HELD: Final = """held AS MATERIALIZED (
     LIMIT 1 FOR UPDATE
   ) AS s
 )"""
-"""The part of a statement that locks, in one order, the requested sessions, and reads their states after waiting. The
-lock keeps the state that a refusal returns, so it is the reason of the refusal."""
+"""The part of a statement that locks the requested sessions in one order, and then reads their states. The lock keeps
+each state unchanged, so that a refusal returns the state that caused it.
+"""
 _OUTCOME: Final = f"""
 SELECT h.day, h.token_hash, m.day IS NOT NULL, {", ".join(f"h.{each}" for each in _STATE.split(", "))}
 FROM held h JOIN projects p ON p.id = h.found_project

@@ -76,8 +76,8 @@ class PostgresTransaction:
             raise
         return rows
 
-    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
-        await self.fetch(_LOCK_USER, developer_id, messenger_id)
+    async def lock_user(self, owner_id: str, messenger_id: str) -> None:
+        await self.fetch(_LOCK_USER, owner_id, messenger_id)
 
     async def read_in_order(self) -> None:
         await self._connection.execute(NO_SORT)

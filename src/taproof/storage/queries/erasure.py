@@ -20,7 +20,7 @@ SELECT project_id FROM project_members WHERE developer_id = $1 AND role IN ({_WR
 """Finds the projects whose data a developer may change. The lock keeps these memberships unchanged."""
 FIND_PROJECT: Final = """
 SELECT project_id FROM sessions WHERE opener_id = $1 AND project_id > $2 ORDER BY project_id LIMIT 1"""
-# Its cost depends on the developer's own projects only, not on those of others in which the account signed in. With
+# The cost depends only on the developer's own projects, not on other projects in which the account signed in. With
 # EXISTS, PostgreSQL would join, and read sessions of other projects or other users.
 FIND_PROJECT_OF_DEVELOPER: Final = f"""
 SELECT m.project_id FROM project_members m
@@ -90,6 +90,9 @@ _GROUPS_IN_PROJECTS: Final = f"""{_GROUPS_OF_USER} AND client_id IN (
   SELECT c.id FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
   WHERE m.developer_id = $2 AND m.role IN ({_WRITERS}))"""
 _OF_PROJECT: Final = "RETURNING (SELECT c.project_id FROM oidc_clients c WHERE c.id = client_id)"
+_CLIENTS_WITH_USER: Final = "SELECT c.id FROM oidc_clients c WHERE c.id IN (SELECT client_id {}) ORDER BY c.id"
+HOLD_CLIENTS: Final = _CLIENTS_WITH_USER.format(_GROUPS_OF_USER)
+HOLD_CLIENTS_IN_PROJECTS: Final = _CLIENTS_WITH_USER.format(_GROUPS_IN_PROJECTS)
 LEAVE_GROUPS: Final = f"DELETE {_GROUPS_OF_USER} {_OF_PROJECT}"
 LEAVE_GROUPS_IN_PROJECTS: Final = f"DELETE {_GROUPS_IN_PROJECTS} {_OF_PROJECT}"
 
@@ -257,7 +260,7 @@ class ErasureQueries(Queries):
     async def export_sessions(
         self, messenger_id: str, project_id: str, developer_id: str | None, after: SessionKey, limit: int
     ) -> Rows:
-        """Return the next `limit` sessions after `after` that `erase_sessions` would erase, with what they take along.
+        """Return the next `limit` sessions after `after` that `erase_sessions` would erase, with their rows.
 
         The sessions are in the order in which they would be erased, and the rows of a call belong together.
 
@@ -414,7 +417,7 @@ async def _forget_person(
 
 
 async def _count_second_person(transaction: Transaction, creator_id: str, renamed: set[int], left: set[int]) -> None:
-    """Count a user as two people if some of their days were renamed and others, in projects of others, are left."""
+    """Count a user as two people if some of their days were renamed and others remain elsewhere."""
     if not renamed or not left:
         return
     later_of_each = min(max(renamed), max(left))
@@ -424,9 +427,15 @@ async def _count_second_person(transaction: Transaction, creator_id: str, rename
 
 
 async def _leave_groups(transaction: Transaction, messenger_id: str, developer_id: str | None) -> list[str]:
-    """Remove the user from the groups of clients. Return the project of each membership."""
-    statement = LEAVE_GROUPS if developer_id is None else LEAVE_GROUPS_IN_PROJECTS
-    found = await transaction.fetch(statement, messenger_id, *_given(developer_id))
+    """Remove the user from the groups of clients. Return the project of each membership.
+
+    An edit of groups locks its client before it reads the groups. Without the same lock, it could write the user back.
+    """
+    hold, leave = HOLD_CLIENTS, LEAVE_GROUPS
+    if developer_id is not None:
+        hold, leave = HOLD_CLIENTS_IN_PROJECTS, LEAVE_GROUPS_IN_PROJECTS
+    await transaction.lock(hold, messenger_id, *_given(developer_id))
+    found = await transaction.fetch(leave, messenger_id, *_given(developer_id))
     return [row[0] for row in found if row[0] is not None]
 
 

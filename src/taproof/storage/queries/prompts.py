@@ -169,7 +169,8 @@ class PromptQueries(Queries):
 
         A message that must still be edited is kept for another hour.
         """
-        # `expires_at` is the session's when the prompt was sent. Confirm may postpone it by up to `RETURN_LIFETIME`.
+        # `expires_at` is that of the session when the prompt was sent. Confirm may postpone it by up to
+        # `RETURN_LIFETIME`.
         return await self._database.purge(PURGE_PROMPTS, now - RETURN_LIFETIME, limit)
 
 

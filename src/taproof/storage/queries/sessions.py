@@ -131,7 +131,8 @@ OF_RETURN: Final = (
 )
 """The columns that Confirm fills although the session stays pending until its return code is used."""
 FORGET_RETURN: Final = ", ".join(f"{column} = NULL" for column in ("return_url", *OF_RETURN))
-"""The assignments with which a pending session ends: without its return code, nobody has signed in."""
+"""The assignments that end a pending session and erase its identity, because nobody signs in without the return code.
+"""
 FORGET_RETURN_IF_PENDING: Final = "return_url = NULL, " + ", ".join(
     f"{column} = CASE s.status WHEN 'pending' THEN NULL ELSE s.{column} END" for column in OF_RETURN
 )
@@ -197,7 +198,7 @@ WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_
 
 
 Outcome = Literal[True] | Refused
-"""The outcome of a change that is refused in other states than the one it expects."""
+"""The outcome of a change that is refused in all states but one."""
 
 
 def return_policy(required: int, has_url: int) -> ReturnPolicy:

@@ -28,8 +28,12 @@ class Transaction(Protocol):
             BotTaken: on PostgreSQL, another node has just given the same bot to another project.
         """
 
-    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
-        """Keep others from counting the sign-ins of a user to a developer's projects."""
+    async def lock_user(self, owner_id: str, messenger_id: str) -> None:
+        """Lock a user until the transaction ends.
+
+        With the id of a developer, the lock protects the counts of the user's sign-ins to this developer's projects.
+        With the id of a project, it protects the grants of the user there.
+        """
 
     async def read_in_order(self) -> None:
         """Make the following reads use the order of an index, as far as needed, instead of sorting all rows."""

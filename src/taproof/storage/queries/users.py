@@ -8,7 +8,7 @@ from taproof.core.projects import NamedProject
 from taproof.core.prompts import PhoneRequest
 from taproof.core.sessions import SessionKey
 from taproof.storage.queries.database import Purge, Queries
-from taproof.storage.queries.oidc.grants import OF_USER, end_grants
+from taproof.storage.queries.oidc.grants import IS_BLOCKED, OF_USER, end_grants
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 
@@ -33,7 +33,6 @@ INSERT INTO blocks (messenger_id, project_id, created_at) SELECT $1, $2, $3
 WHERE EXISTS (SELECT 1 FROM projects WHERE id = $2) ON CONFLICT (messenger_id, project_id) DO NOTHING
 RETURNING project_id"""
 UNBLOCK_PROJECT: Final = "DELETE FROM blocks WHERE messenger_id = $1 AND project_id = $2 RETURNING project_id"
-IS_BLOCKED: Final = "SELECT 1 FROM blocks WHERE messenger_id = $1 AND project_id = $2"
 LIST_BLOCKS: Final = """
 SELECT b.project_id, p.name FROM blocks b JOIN projects p ON p.id = b.project_id
 WHERE b.messenger_id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.project_id = $2)

@@ -83,7 +83,7 @@ def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw
         for each in readers:
             each.execute(_READER_PRAGMAS).fetchall()
             each.set_busy_timeout(100)
-        writer.set_busy_timeout(0)  # The group commit repeats what found a lock.
+        writer.set_busy_timeout(0)  # The group commit repeats statements that found a lock.
     except apsw.Error as error:
         raise _cannot_open(path, error) from error
     return readers[0], writer, readers[1]
@@ -91,7 +91,7 @@ def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw
 
 def _connect(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=200)
-    # Even the first pragma finds a lock while another process closes the file as the last one.
+    # Even the first pragma finds a lock while the last other process closes the file.
     connection.set_busy_timeout(int(_LOCK_SECONDS * 1000))
     # Plans must not depend on the bound values. Otherwise SQLite plans joins again at each call, and the statement of a
     # poll takes 22 µs instead of 4 (benchmarks/README.md).

@@ -38,7 +38,7 @@ class SqliteTransaction:
     async def lock_developers(self) -> None:
         """Do nothing: no other transaction writes at the same time."""
 
-    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
+    async def lock_user(self, owner_id: str, messenger_id: str) -> None:
         """Do nothing, as for `lock_developers`."""
 
     async def read_in_order(self) -> None:

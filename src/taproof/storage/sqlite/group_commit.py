@@ -103,7 +103,7 @@ class GroupCommit:
             with contextlib.suppress(apsw.Error):
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
-            # With these errors, the write itself is wrong. With others, the database cannot be written.
+            # These errors are caused by the write itself. Others mean that the database cannot be written.
             if isinstance(error, apsw.Error) and not isinstance(
                 error, (apsw.ConstraintError, apsw.SQLError, apsw.MismatchError)
             ):

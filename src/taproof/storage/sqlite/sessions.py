@@ -154,7 +154,7 @@ class SqliteSessions(SessionQueries):
     def _confirmed(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None
     ) -> Callable[..., None]:
-        """Return what counts a session that was just confirmed, announces it, and records its event."""
+        """Return a function that counts a confirmed session, announces it, and records its event."""
         with_phone = event if phone is None else dataclasses.replace(event, encrypted_body=phone.event_body)
 
         def confirmed(

@@ -1,4 +1,4 @@
-"""Sign-ins through the OpenID provider: held on every driver."""
+"""Conformance: sign-ins through the OpenID provider."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ TOKENS = NewTokens(b"t" * 32, NOW + HOUR)
 async def begun(
     storage: Storage, seed: Seed, project: Project, session: NewSession | None = None, **fields: object
 ) -> NewAuthorization:
-    """Store a sign-in of a new client's user, with `session` if there is one."""
+    """Store a sign-in of a new client's user, with `session` if one is given."""
     new = NewAuthorization(
         seed.name("auth"),
         (await seed.client(project)).id,
@@ -86,7 +86,7 @@ async def test_create_authorization_is_read_back(storage: Storage, seed: Seed) -
 
 
 async def test_read_authorization_of_an_unknown_id(storage: Storage, seed: Seed) -> None:
-    """Nothing is found, whatever the id contains."""
+    """An unknown id finds nothing, whatever it contains."""
     await begun(storage, seed, await seed.project())
     for unknown in ("auth_none", "", "\0"):
         assert await storage.authorizations.read_authorization(unknown) is None
@@ -103,7 +103,7 @@ async def test_read_authorization_by_code_also_after_its_redemption(storage: Sto
 
 
 async def test_read_authorization_by_access_token_once_redeemed(storage: Storage, seed: Seed) -> None:
-    """An access token finds its sign-in, and a code is no access token."""
+    """An access token finds its sign-in, and a code does not count as an access token."""
     find = storage.authorizations.read_authorization_by_access_token
     new, _ = await finished(storage, seed)
     assert await find(TOKENS.access_token_hash) is None
@@ -134,7 +134,7 @@ async def test_finish_authorization_with_tokens(storage: Storage, seed: Seed) ->
 
 
 async def test_finish_authorization_of_the_expected_account(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Another account gets neither a code nor tokens, also of many calls at once, and its session is not used."""
+    """Another account gets neither a code nor tokens, even in concurrent calls, and its session is not used."""
     project = await seed.project()
     session = await seed.confirmed(project)
     found = present(await storage.sessions.read_session(session.key))
@@ -186,7 +186,10 @@ async def test_finish_authorization_is_refused(storage: Storage, seed: Seed) -> 
 
 
 async def test_finish_authorization_after_the_report_or_the_end_of_the_project(storage: Storage, seed: Seed) -> None:
-    """A reported session and a session of a deleted project give nothing. A paused project only refuses new ones."""
+    """A reported session and a session of a deleted project give nothing.
+
+    A paused project refuses only new sessions.
+    """
     finish = storage.authorizations.finish_authorization
     new, key, project = await confirmed(storage, seed)
     await seed.report(key, "1001", NOW, storage)
@@ -206,7 +209,10 @@ async def change_grants(node: Storage, new: NewAuthorization, project: Project, 
 
 
 async def test_a_removed_grant_ends_its_sign_ins(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Only those that use it, on every node. Devices must begin again, also once the client has the grant again."""
+    """Removing a grant type ends only the sign-ins that use it, on every node.
+
+    Devices must start again, even once it is restored.
+    """
     project = await seed.project()
     sessions = [await seed.confirmed(project) for _ in range(2)]
     in_browser = await begun(storage, seed, project, sessions[0])
@@ -227,7 +233,7 @@ async def test_a_removed_grant_ends_its_sign_ins(storage: Storage, other_node: S
 
 
 async def test_a_grant_is_removed_while_devices_finish(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of two nodes at the same instant, either the device has its tokens or it never gets any."""
+    """Of two nodes at the same time, either the device has its tokens or it never gets any."""
     for number in range(10):
         project = await seed.project()
         session = await seed.confirmed(project)
@@ -387,14 +393,14 @@ async def test_create_pushed_request_is_purged_in_bounded_steps(storage: Storage
 
 
 async def test_purge_pushed_requests_leaves_valid_ones(storage: Storage) -> None:
-    """To the millisecond."""
+    """Requests are kept to the exact millisecond of their expiry."""
     store = storage.authorizations
     await store.create_pushed_request(b"1" * 32, "oidc_a", "{}", NOW + 1)
     assert [await store.purge_pushed_requests(now, 9) for now in (NOW, NOW + 1)] == [0, 1]
 
 
 async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: Seed) -> None:
-    """A sign-in is kept until its access token expires; without one, until it can no longer be finished."""
+    """A sign-in is kept until its access token expires, or, without one, until it can no longer be finished."""
     new, _ = await finished(storage, seed)
     await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 1)
     await begun(storage, seed, await seed.project())
@@ -407,7 +413,7 @@ async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: 
 
 
 async def test_allowed_groups_are_checked_with_each_change(storage: Storage, seed: Seed) -> None:
-    """A user who was removed meanwhile gets no code, no tokens of a device and nothing for a code."""
+    """A user who was removed in the meantime gets no code, no tokens on a device, and none for a code."""
     groups = {"away": ("9",), "staff": ("1001",)}
     expected = {"nobody may": False, "another may": False, "the user may": True, "everybody may": True}
     for case, changes in (

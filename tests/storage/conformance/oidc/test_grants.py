@@ -1,4 +1,4 @@
-"""Conformance: what clients hold of users after a sign-in, and what ends it."""
+"""Conformance: the grants that clients hold after a sign-in, and what ends them."""
 
 import asyncio
 from dataclasses import replace
@@ -16,6 +16,7 @@ from taproof.core.oidc.grants import (
     GRANT_LIFETIME,
     IDLE_LIFETIME,
     KEPT_AFTER_END,
+    LOGOUTS_KEPT,
     EndReason,
     NewGrant,
     OidcGrant,
@@ -78,7 +79,7 @@ def family(new: NewGrant) -> RefreshHashes:
 
 
 async def test_read_grant_finds_every_field(storage: Storage, seed: Seed) -> None:
-    """In the transaction of the tokens; without a refresh token, the grant is not bounded by idleness."""
+    """The grant is stored in the transaction of the tokens; without a refresh token, it does not end by idleness."""
     new = await granted(storage, seed, encrypted_phone=b"phone \0")
     identity = new.identity
     expected = OidcGrant(
@@ -102,7 +103,7 @@ async def test_read_grant_finds_every_field(storage: Storage, seed: Seed) -> Non
 
 
 async def test_redeem_code_gives_no_grant_without_the_users_consent(storage: Storage, seed: Seed) -> None:
-    """Of a user who has blocked the project, reported the sign-in or was erased: neither the tokens nor the grant."""
+    """If the user blocked the project, reported the sign-in or was erased, neither tokens nor a grant are stored."""
     project = await seed.project()
     for number, user in enumerate(("1001", "1002", "1003")):
         new, code_hash = await new_grant(storage, seed, project, user)
@@ -120,7 +121,7 @@ async def test_redeem_code_gives_no_grant_without_the_users_consent(storage: Sto
 
 
 async def test_finish_authorization_of_a_device_with_a_grant(storage: Storage, seed: Seed) -> None:
-    """As with a code: the grant is stored with the tokens, or nothing is."""
+    """The grant is stored with the tokens, as with a code, or nothing is stored."""
     project = await seed.project()
     for user in ("1001", "1002"):
         session = await seed.confirmed(project, user)
@@ -170,7 +171,7 @@ async def test_read_grant_by_access_token_of_the_last_refresh_only(storage: Stor
 
 
 async def test_refresh_grant_replaces_both_tokens(storage: Storage, seed: Seed) -> None:
-    """It lives for 30 days more, but not beyond 180 days in all."""
+    """The grant is valid for 30 more days, but not beyond 180 days in total."""
     new = await granted(storage, seed)
     assert await storage.grants.refresh_grant(new.client_id, family(new), ROTATION, NOW + DAY) == "refreshed"
     found = await read(storage, new)
@@ -187,7 +188,10 @@ async def test_refresh_grant_replaces_both_tokens(storage: Storage, seed: Seed) 
 
 
 async def test_refresh_grant_with_a_used_token_ends_the_grant(storage: Storage, seed: Seed) -> None:
-    """The reuse of a token shows that it was stolen (RFC 9700, 4.14.2). Nobody is told: the user did nothing."""
+    """The reuse of a token shows that it was stolen (RFC 9700, 4.14.2).
+
+    No logout is sent, because the user did nothing.
+    """
     new = await granted(storage, seed)
     refresh = storage.grants.refresh_grant
     assert await refresh(new.client_id, family(new), ROTATION, NOW) == "refreshed"
@@ -199,7 +203,7 @@ async def test_refresh_grant_with_a_used_token_ends_the_grant(storage: Storage, 
 
 
 async def test_refresh_grant_of_another_client_or_family_changes_nothing(storage: Storage, seed: Seed) -> None:
-    """Nor does that of a grant that has no refresh token, or is over."""
+    """A grant without a refresh token or after its end does not change either."""
     new, other = await granted(storage, seed), await granted(storage, seed)
     refresh = storage.grants.refresh_grant
     wrong = family(new)._replace(secret=b"wrong")
@@ -212,7 +216,7 @@ async def test_refresh_grant_of_another_client_or_family_changes_nothing(storage
 
 
 async def test_refresh_grant_succeeds_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of 16 at once on two nodes; the others end the grant."""
+    """Of 16 concurrent calls on two nodes, one succeeds; the others end the grant."""
     for _ in range(5):
         new = await granted(storage, seed)
 
@@ -228,7 +232,7 @@ async def test_refresh_grant_succeeds_once(storage: Storage, other_node: Storage
 
 @pytest.mark.parametrize("change", ["secret", "public", "grant", "deleted", "project"])
 async def test_refresh_grant_ends_with_the_clients_rights(storage: Storage, seed: Seed, change: str) -> None:
-    """A new secret or none, no grant type, even if it comes back, no client and no project: nothing is refreshed."""
+    """A changed secret, a removed grant type, even if restored, and a deleted client or project prevent refreshing."""
     project = await seed.project()
     new, owned = await granted(storage, seed, project), (project.developer_id, project.id)
     clients = storage.oidc_clients
@@ -241,7 +245,7 @@ async def test_refresh_grant_ends_with_the_clients_rights(storage: Storage, seed
         await clients.update_client(*owned_client, ClientChanges(auth_method="none"), NOW)
     elif change == "grant":
         for grants in (("authorization_code",), ("authorization_code", "refresh_token")):
-            await clients.update_client(*owned_client, ClientChanges(grant_types=grants), NOW)  # type: ignore[arg-type]
+            await clients.update_client(*owned_client, ClientChanges(grant_types=grants), NOW)
     elif change == "deleted":
         assert await clients.delete_client(*owned_client)
     else:
@@ -253,7 +257,7 @@ async def test_refresh_grant_ends_with_the_clients_rights(storage: Storage, seed
 
 
 async def test_update_client_without_a_new_secret_keeps_grants(storage: Storage, seed: Seed) -> None:
-    """Other changes of a client do not end what its users have."""
+    """Other changes of a client do not end its users' grants."""
     project = await seed.project()
     new = await granted(storage, seed, project)
     changes = ClientChanges(name="New", auth_method="post", post_logout_redirect_uris=("https://app.example/",))
@@ -266,19 +270,19 @@ async def test_update_client_without_a_new_secret_keeps_grants(storage: Storage,
 
 
 async def test_report_session_ends_its_grants(storage: Storage, seed: Seed) -> None:
-    """Only those of this sign-in, and the clients are told of the user."""
+    """Only the grants of this sign-in end, and the clients are notified."""
     project = await seed.project()
     new, other, of_other = [await granted(storage, seed, project, user) for user in ("1001", "1001", "1002")]
     assert await seed.report(new.session, "1001", NOW + 1) == "used"
     assert await ended(storage, new, other, of_other) == ["reported", None, None]
     found = await read(storage, new)
-    assert (found.ended_at, found.idle_expires_at) == (NOW + 1, NOW + IDLE_LIFETIME)
+    assert (found.ended_at, found.idle_expires_at) == (NOW + 1, NOW + 1 + KEPT_AFTER_END)
     assert await told(storage, NOW + 1) == [(new.id, "1001")]
     assert await storage.grants.refresh_grant(new.client_id, family(new), ROTATION, NOW) == "gone"
 
 
 async def test_report_session_and_a_code_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Whichever comes first, nothing lives afterwards."""
+    """Whichever is first, no grant or token is valid afterwards."""
     for number in range(8):
         new, code_hash = await new_grant(storage, seed)
         tokens = NewTokens(b"%d" % number, NOW + HOUR)
@@ -295,7 +299,7 @@ async def test_report_session_and_a_code_at_once(storage: Storage, other_node: S
 
 
 async def test_report_session_and_a_refresh_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """A refresh may succeed before the report, but what it gave ends too."""
+    """A refresh may succeed before the report, but its tokens end too."""
     for number in range(8):
         new = await granted(storage, seed)
         rotation = replace(ROTATION, access_token_hash=b"%d" % number)
@@ -308,7 +312,7 @@ async def test_report_session_and_a_refresh_at_once(storage: Storage, other_node
 
 
 async def test_block_project_ends_the_users_grants(storage: Storage, seed: Seed) -> None:
-    """Those of all sign-ins of the account to the project, and of nobody else. A second block finds nothing."""
+    """The account's grants of all sign-ins to the project end, and no others. A second block finds nothing."""
     project = await seed.project()
     mine = [await granted(storage, seed, project) for _ in range(2)]
     others = [await granted(storage, seed, project, "1002"), await granted(storage, seed)]
@@ -319,7 +323,7 @@ async def test_block_project_ends_the_users_grants(storage: Storage, seed: Seed)
 
 
 async def test_block_project_and_codes_at_once(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Whichever comes first, nothing lives afterwards."""
+    """Whichever is first, no grant or token is valid afterwards."""
     for number in range(8):
         project = await seed.project()
         new, code_hash = await new_grant(storage, seed, project)
@@ -333,7 +337,7 @@ async def test_block_project_and_codes_at_once(storage: Storage, other_node: Sto
 
 
 async def test_erase_person_erases_grants(storage: Storage, seed: Seed) -> None:
-    """The clients are told without the user's id, also of a logout that waits. Others' grants are left."""
+    """The clients are notified without the user's id, even for a pending logout. Other users' grants stay."""
     project = await seed.project()
     new, waits, other = [await granted(storage, seed, project, user) for user in ("1001", "1001", "1002")]
     elsewhere = await granted(storage, seed)
@@ -353,8 +357,18 @@ async def test_erase_person_erases_grants(storage: Storage, seed: Seed) -> None:
     assert await storage.grants.read_grant(elsewhere.id) is None
 
 
+async def test_erase_person_finds_logouts_of_grants_that_were_nearly_over(storage: Storage, seed: Seed) -> None:
+    """A grant outlives its logout, so no logout names a user whose data was erased."""
+    new = await granted(storage, seed)
+    end = NOW + IDLE_LIFETIME - 1
+    assert await storage.grants.end_grant(new.id, end, "ended")
+    assert await storage.grants.purge_grants(end + LOGOUTS_KEPT, 9) == 0
+    assert await storage.erasure.erase_person("1001", None, "gone", 9, end + 1, describe=lambda _: [])
+    assert await told(storage, end + 1) == [(new.id, None)]
+
+
 async def test_export_grants_in_pages(storage: Storage, seed: Seed) -> None:
-    """In the order of their ids, of the projects whose data the developer may change, or of all."""
+    """Grants are exported in the order of their ids, from the projects that the developer may change, or from all."""
     project = await seed.project()
     made = sorted([(await granted(storage, seed, project)).id for _ in range(3)])
     await granted(storage, seed, project, "1002")
@@ -367,7 +381,7 @@ async def test_export_grants_in_pages(storage: Storage, seed: Seed) -> None:
 
 
 async def test_revoke_tokens_ends_the_grant(storage: Storage, seed: Seed) -> None:
-    """A code that is used twice ends what the first use gave (RFC 6749, section 4.1.2)."""
+    """A second use of a code ends the grant of the first use (RFC 6749, section 4.1.2)."""
     new = await granted(storage, seed)
     assert await storage.authorizations.revoke_tokens(new.id, NOW)
     assert await ended(storage, new) == ["reused"]
@@ -375,7 +389,7 @@ async def test_revoke_tokens_ends_the_grant(storage: Storage, seed: Seed) -> Non
 
 
 async def test_revoke_access_token_of_its_client_only(storage: Storage, seed: Seed) -> None:
-    """The first one, and that of the last refresh. The grant stays."""
+    """Both the first access token and the last refreshed one can be revoked. The grant stays."""
     new, grants = await granted(storage, seed), storage.grants
     first = b"access " + new.id.encode()
     assert await grants.refresh_grant(new.client_id, family(new), ROTATION, NOW) == "refreshed"
@@ -389,7 +403,10 @@ async def test_revoke_access_token_of_its_client_only(storage: Storage, seed: Se
 
 
 async def test_end_grant_for_each_reason(storage: Storage, seed: Seed) -> None:
-    """The client is told unless it was the cause. A revoked grant can still be reported; an ended one stays ended."""
+    """The client is notified unless it was the cause.
+
+    A grant of whose end it was not notified can still be reported; any other one stays ended.
+    """
     reasons: tuple[EndReason, ...] = ("ended", "removed", "signed_out", "revoked")
     made = [await granted(storage, seed, encrypted_phone=b"phone") for _ in reasons]
     for new, reason in zip(made, reasons, strict=True):
@@ -398,22 +415,24 @@ async def test_end_grant_for_each_reason(storage: Storage, seed: Seed) -> None:
         assert (await read(storage, new)).encrypted_phone is None
     assert await ended(storage, *made) == list(reasons)
     assert sorted(await told(storage)) == sorted([(made[0].id, "1001"), (made[1].id, "1001")])
-    assert await storage.grants.end_grant(made[3].id, NOW + 1, "reported")
-    assert not await storage.grants.end_grant(made[2].id, NOW, "reported")
-    assert await told(storage, NOW + 1) == [(made[3].id, "1001")]
-    assert (await read(storage, made[3])).ended_at == NOW
+    for new in made[2:]:
+        assert await storage.grants.end_grant(new.id, NOW + 1, "reported")
+        assert (await read(storage, new)).ended_at == NOW
+    for new in made:
+        assert not await storage.grants.end_grant(new.id, NOW, "reported")
+    assert sorted(await told(storage, NOW + 1)) == sorted([(made[2].id, "1001"), (made[3].id, "1001")])
     assert not await storage.grants.end_grant("auth_none", NOW, "ended")
 
 
 async def test_end_grant_keeps_the_row_for_a_while(storage: Storage, seed: Seed) -> None:
-    """So that a report finds it, but not for the rest of its life."""
+    """The row is kept so that a report finds it, but is then erased before the grant would have expired."""
     new = await granted(storage, seed, refresh=None)
     assert await storage.grants.end_grant(new.id, NOW, "ended")
     assert (await read(storage, new)).idle_expires_at == NOW + KEPT_AFTER_END
 
 
 async def test_end_client_grant_for_a_member(storage: Storage, seed: Seed) -> None:
-    """Of this developer's client, once, with an audit entry; a viewer may not."""
+    """A member ends a grant of this developer's client once, with an audit entry; a viewer may not."""
     project, other = await seed.project(), await seed.project()
     new, of_other = await granted(storage, seed, project), await granted(storage, seed, other)
     end, ada_id = storage.grants.end_client_grant, project.developer_id
@@ -437,7 +456,7 @@ async def test_end_client_grant_for_a_member(storage: Storage, seed: Seed) -> No
 
 
 async def test_end_grants_of_user_at_one_client(storage: Storage, seed: Seed) -> None:
-    """The grants of the account there, and no others."""
+    """The account's grants at this client end, and no others."""
     project = await seed.project()
     new, elsewhere, of_other = [await granted(storage, seed, project, user) for user in ("1001", "1001", "1002")]
     end = storage.grants.end_grants_of_user
@@ -448,7 +467,7 @@ async def test_end_grants_of_user_at_one_client(storage: Storage, seed: Seed) ->
 
 
 async def test_list_grants_is_newest_first_and_live_ones_only(storage: Storage, seed: Seed) -> None:
-    """In pages, and without those that ended or are over."""
+    """Grants are listed in pages, without ended and expired ones."""
     project = await seed.project()
     first = await granted(storage, seed, project)
     session = await seed.confirmed(project, "1002")
@@ -479,7 +498,7 @@ async def test_list_grants_is_newest_first_and_live_ones_only(storage: Storage, 
 
 
 async def test_purge_grants_after_their_end(storage: Storage, seed: Seed) -> None:
-    """A bounded number of those that are over, and no other."""
+    """A bounded number of expired and ended grants is erased, and no others."""
     made = [await granted(storage, seed) for _ in range(3)]
     plain = await granted(storage, seed, refresh=None)
     assert await storage.grants.purge_grants(NOW + IDLE_LIFETIME - 1, 9) == 0
@@ -489,7 +508,7 @@ async def test_purge_grants_after_their_end(storage: Storage, seed: Seed) -> Non
 
 
 async def test_purge_deleted_projects_erases_grants(storage: Storage, seed: Seed) -> None:
-    """With the logouts of the project; those of other projects stay."""
+    """The project's logouts are erased too; grants and logouts of other projects stay."""
     project = await seed.project()
     new, other = await granted(storage, seed, project), await granted(storage, seed)
     await storage.grants.end_grant(new.id, NOW, "ended")

@@ -1,8 +1,8 @@
-"""Conformance: the clients that must be told that a user is signed out."""
+"""Conformance: the clients that must be notified of a user's sign-out."""
 
 from tests.databases import NOW
 from tests.storage.conformance.oidc.test_grants import LOGOUT_URI, granted
-from tests.storage.seed import Seed, at_once
+from tests.storage.seed import Seed, at_once, present
 
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.oidc.clients import ClientChanges
@@ -26,18 +26,29 @@ async def claimed(storage: Storage, seed: Seed) -> Logout:
 
 
 async def test_claim_logouts_leases_the_oldest(storage: Storage, seed: Seed) -> None:
-    """With all that the sender needs; a lease that lapsed is claimed again."""
+    """A claim has everything that the sender needs; an expired lease can be claimed again."""
     late, early = await due(storage, seed, NOW - 1), await due(storage, seed, NOW - 2)
     await due(storage, seed, NOW + 1)
-    values = (early.client_id, early.project_id, "1001", 1, LEASE, LOGOUT_URI)
+    client = present(await storage.oidc_clients.read_client(early.client_id))
+    values = (early.client_id, early.project_id, "1001", 1, LEASE, LOGOUT_URI, client.developer_id)
     assert await storage.logouts.claim_logouts(NOW, LEASE, 1) == [Logout(early.id, *values)]
     assert [each.sid for each in await storage.logouts.claim_logouts(NOW, LEASE, 9)] == [late.id]
     assert await storage.logouts.claim_logouts(NOW, LEASE, 9) == []
     assert len(await storage.logouts.claim_logouts(LEASE, LEASE + 1, 9)) == 3
 
 
+async def test_claim_logouts_passes_over_clients(storage: Storage, seed: Seed) -> None:
+    """Their logouts stay due."""
+    some = [await due(storage, seed, NOW - age) for age in (4, 3, 2, 1)]
+    passed_over = {some[0].client_id, some[2].client_id}
+    for left in ([some[1], some[3]], []):
+        found = await storage.logouts.claim_logouts(NOW, LEASE, 9, passed_over)
+        assert [each.sid for each in found] == [each.id for each in left]
+    assert [each.sid for each in await storage.logouts.claim_logouts(NOW, LEASE, 9)] == [some[0].id, some[2].id]
+
+
 async def test_claim_logouts_of_a_client_without_a_uri(storage: Storage, seed: Seed) -> None:
-    """The sender learns that there is nobody to tell any more. None are recorded from then on."""
+    """The sender learns that the client has no URI any more. No logouts are recorded from then on."""
     new = await granted(storage, seed)
     again = await granted(storage, seed)
     assert await storage.grants.end_grant(new.id, NOW, "ended")
@@ -51,7 +62,7 @@ async def test_claim_logouts_of_a_client_without_a_uri(storage: Storage, seed: S
 
 
 async def test_claim_logouts_gives_each_to_one_node(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Of many that claim at once."""
+    """Of concurrent claims, each logout goes to one node."""
     made = sorted([(await due(storage, seed)).id for _ in range(6)])
     found = await at_once(8, lambda node, _: node.logouts.claim_logouts(NOW, LEASE, 2), storage, other_node)
     rest = await storage.logouts.claim_logouts(NOW, LEASE, 9)
@@ -59,7 +70,7 @@ async def test_claim_logouts_gives_each_to_one_node(storage: Storage, other_node
 
 
 async def test_finish_logout_forgets_it(storage: Storage, seed: Seed) -> None:
-    """Once, and only while the lease holds."""
+    """A logout can be finished once, and only during the lease."""
     logout = await claimed(storage, seed)
     (again,) = await storage.logouts.claim_logouts(LEASE, LEASE + MINUTE, 1)
     assert not await storage.logouts.finish_logout(logout)
@@ -69,7 +80,7 @@ async def test_finish_logout_forgets_it(storage: Storage, seed: Seed) -> None:
 
 
 async def test_retry_logout_until_the_last_attempt(storage: Storage, seed: Seed) -> None:
-    """It is due again at the given time, and after the last attempt never."""
+    """The logout is due again at the given time, and never after the last attempt."""
     logout = await claimed(storage, seed)
     assert await storage.logouts.retry_logout(logout, NOW + HOUR, "500", NOW + 1)
     assert not await storage.logouts.retry_logout(logout, NOW + HOUR, "500", NOW + 1)
@@ -81,7 +92,7 @@ async def test_retry_logout_until_the_last_attempt(storage: Storage, seed: Seed)
 
 
 async def test_read_logout_failure_is_the_last_one(storage: Storage, seed: Seed) -> None:
-    """Until the client was told; other clients have their own."""
+    """The failure is shown until the client was notified; each client has its own."""
     logout, failure = await claimed(storage, seed), storage.logouts.read_logout_failure
     assert await failure(logout.project_id, logout.client_id) is None
     await storage.logouts.retry_logout(logout, NOW + HOUR, "500", NOW + 1)
@@ -93,7 +104,7 @@ async def test_read_logout_failure_is_the_last_one(storage: Storage, seed: Seed)
 
 
 async def test_purge_logouts_by_age(storage: Storage, seed: Seed) -> None:
-    """Those recorded up to a time, a bounded number at once."""
+    """Logouts recorded up to a time are erased, a bounded number at once."""
     for at in (NOW - 2, NOW - 1, NOW):
         await due(storage, seed, at)
     assert await storage.logouts.purge_logouts(NOW - 1, 1) == 1

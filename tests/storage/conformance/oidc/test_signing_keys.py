@@ -1,4 +1,4 @@
-"""The keys that sign ID tokens: held on every driver."""
+"""Conformance: the keys that sign ID tokens."""
 
 import asyncio
 from dataclasses import replace
@@ -48,7 +48,7 @@ async def test_advance_signing_key_to_an_earlier_time(storage: Storage) -> None:
 
 
 async def test_replace_signing_keys_leaves_no_old_one(storage: Storage, other_node: Storage, seed: Seed) -> None:
-    """Also when another node creates the next generation or replaces them at the same instant."""
+    """The old keys are gone even if another node creates the next generation or replaces them at the same time."""
     actor = Actor(await seed.developer(), "command_line")
     for turn in range(10):
         before = await storage.signing_keys.list_signing_keys()

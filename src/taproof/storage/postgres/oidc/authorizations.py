@@ -13,15 +13,15 @@ from taproof.storage.rows import Values
 _FINISH: Final = f"""
 WITH locked AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.messenger_id FROM sessions s JOIN projects p ON p.id = s.project_id
-  WHERE s.day = $10 AND s.token_hash = $8 AND s.status || '' = 'confirmed' FOR UPDATE OF s
+  WHERE s.day = $11 AND s.token_hash = $9 AND s.status || '' = 'confirmed' FOR UPDATE OF s
 ), finished AS (
   UPDATE oidc_authorizations SET {queries.FINISHED} AND EXISTS (SELECT FROM locked l
     WHERE oidc_authorizations.expected_user IS NULL OR oidc_authorizations.expected_user = l.messenger_id)
   RETURNING id
 ), moved AS (
-  UPDATE sessions s SET status = 'used', used_at = $9, secrets_version = p.secrets_version
+  UPDATE sessions s SET status = 'used', used_at = $10, secrets_version = p.secrets_version
   FROM locked l, finished f, projects p
-  WHERE s.day = $10 AND s.token_hash = $8 AND p.id = s.project_id RETURNING s.project_id, s.day
+  WHERE s.day = $11 AND s.token_hash = $9 AND p.id = s.project_id RETURNING s.project_id, s.day
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, used) SELECT m.project_id, m.day, 1 FROM moved m
   ON CONFLICT (project_id, day) DO UPDATE SET used = c.used + excluded.used

@@ -8,6 +8,7 @@ from taproof.core.sessions import SessionKey
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.oidc.grants import BY_ID, create_grant, end_grants, hold_user
+from taproof.storage.queries.oidc.groups import admits
 from taproof.storage.queries.sessions import CONSUME_SESSION
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values
@@ -23,7 +24,13 @@ ON CONFLICT (user_code) DO NOTHING RETURNING id"""
 _READ: Final = f"SELECT {_COLUMNS} FROM oidc_authorizations"
 READ_AUTHORIZATION: Final = f"{_READ} WHERE id = $1"
 READ_AUTHORIZATION_BY_CODE: Final = f"{_READ} WHERE code_hash = $1"
-READ_AUTHORIZATION_BY_ACCESS_TOKEN: Final = f"{_READ} WHERE access_token_hash = $1"
+# A new client secret and a block end access tokens without a write for each of them.
+READ_AUTHORIZATION_BY_ACCESS_TOKEN: Final = f"""
+{_READ} WHERE access_token_hash = $1
+  AND client_version = (SELECT c.version FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id)
+  AND NOT EXISTS (SELECT 1 FROM sessions s JOIN blocks b ON b.messenger_id = s.messenger_id
+    WHERE s.day = oidc_authorizations.session_day AND s.token_hash = oidc_authorizations.session_hash
+      AND b.project_id = oidc_authorizations.project_id)"""
 READ_AUTHORIZATION_BY_USER_CODE: Final = f"""
 {_READ} WHERE user_code = $1 AND expires_at > $2 AND browser_hash IS NULL AND ended_at IS NULL"""
 LOCK_AUTHORIZATION_BY_DEVICE_CODE: Final = (
@@ -39,23 +46,23 @@ REPLACE_SESSION: Final = f"""
 UPDATE oidc_authorizations SET session_day = $1, session_hash = $2, encrypted_session = $3
 WHERE id = $4 AND (session_hash IS NULL OR session_hash = $5) AND expires_at > $6 AND {_OPEN} RETURNING id"""
 END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE id = $2 AND {_OPEN} RETURNING id"
-# Removing a grant from a client ends the sign-ins that use it, without a write for each of them.
-_GRANTED: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
+# Removing a grant type from a client ends the sign-ins that use it, without a write for each of them.
+_HAS_GRANT_TYPE: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_authorizations.client_id AND CASE
     WHEN oidc_authorizations.user_code IS NULL THEN c.grant_types LIKE '%authorization_code%'
     ELSE c.devices_since <= oidc_authorizations.created_at END)"""
-# If some groups of the client are allowed, the user must be in one of them.
-_ADMITTED: Final = """(NOT EXISTS (SELECT 1 FROM oidc_group_members g
-    WHERE g.client_id = oidc_authorizations.client_id AND g.messenger_id = '' AND g.is_allowed = 1)
-  OR EXISTS (SELECT 1 FROM sessions m JOIN oidc_group_members g ON g.messenger_id = m.messenger_id
-    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash
-      AND g.client_id = oidc_authorizations.client_id AND g.is_allowed = 1))"""
+_ADMITTED: Final = admits(
+    "oidc_authorizations.client_id",
+    """(SELECT m.messenger_id FROM sessions m
+    WHERE m.day = oidc_authorizations.session_day AND m.token_hash = oidc_authorizations.session_hash)""",
+)
 # After a report or an erasure, a code gives nothing.
 REDEEM_CODE: Final = f"""
-UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3
-WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1
+UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3,
+  client_version = $4
+WHERE code_hash = $5 AND redeemed_at IS NULL AND code_expires_at > $1
   AND EXISTS (SELECT 1 FROM sessions s WHERE s.day = oidc_authorizations.session_day
     AND s.token_hash = oidc_authorizations.session_hash AND s.reported_at IS NULL)
-  AND {_GRANTED} AND {_ADMITTED}
+  AND {_HAS_GRANT_TYPE} AND {_ADMITTED}
 RETURNING id"""
 REVOKE_TOKENS: Final = """
 UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
@@ -67,13 +74,13 @@ DELETE FROM oidc_pushed_requests WHERE uri_hash = $1 AND client_id = $2 AND expi
 PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= $1")
 PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
 FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
-  redeemed_at = $5, kept_until = $6, expected_user = NULL
-WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED} AND {_ADMITTED}"""
+  client_version = $5, redeemed_at = $6, kept_until = $7, expected_user = NULL
+WHERE id = $8 AND session_hash = $9 AND expires_at > $10 AND {_OPEN} AND {_HAS_GRANT_TYPE} AND {_ADMITTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
 FINISH_AUTHORIZATION: Final = f"""
 UPDATE oidc_authorizations SET {FINISHED}
   AND EXISTS (SELECT 1 FROM sessions s JOIN projects p ON p.id = s.project_id
-    WHERE s.day = $10 AND s.token_hash = $8 AND s.status = 'confirmed'
+    WHERE s.day = $11 AND s.token_hash = $9 AND s.status = 'confirmed'
       AND (oidc_authorizations.expected_user IS NULL OR oidc_authorizations.expected_user = s.messenger_id))
 RETURNING id"""
 
@@ -82,7 +89,7 @@ def finish_values(authorization_id: str, session: SessionKey, now: int, given: N
     """Return the values of `FINISHED`."""
     found = (authorization_id, session.token_hash, now)
     if isinstance(given, NewCode):
-        return (*given, None, None, None, given.code_expires_at, *found)
+        return (*given, None, None, None, None, given.code_expires_at, *found)
     return (None, None, *given, now, given.access_expires_at, *found)
 
 
@@ -106,7 +113,10 @@ class AuthorizationQueries(Queries):
         return await self._find(READ_AUTHORIZATION_BY_CODE, code_hash)
 
     async def read_authorization_by_access_token(self, access_token_hash: bytes) -> Authorization | None:
-        """Return the sign-in with this access token, expired or not."""
+        """Return the sign-in with this access token, expired or not.
+
+        Return None if the client has got another secret since, or if the user has blocked the project.
+        """
         return await self._find(READ_AUTHORIZATION_BY_ACCESS_TOKEN, access_token_hash)
 
     async def read_authorization_by_user_code(self, user_code: str, now: int) -> Authorization | None:
@@ -225,7 +235,7 @@ class AuthorizationQueries(Queries):
         return await self._database.in_transaction(revoke)
 
     async def purge_authorizations(self, ended_before: int, limit: int) -> int:
-        """Erase at most `limit` sign-ins that had expired, with their access tokens, at `ended_before` (ms)."""
+        """Erase at most `limit` sign-ins that expired, with their access tokens, at or before `ended_before` (ms)."""
         return await self._database.purge(PURGE_AUTHORIZATIONS, ended_before, limit)
 
     async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:

@@ -46,19 +46,19 @@ _CHANGED: Final = (
     *("post_logout_redirect_uris", "backchannel_logout_uri"),
 )
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
-_GRANTS: Final = f"COALESCE(${_CHANGED.index('grant_types') + 1}, grant_types)"
-# A client without a secret gets the given one with its new method. A client that has one keeps it. Without the grant,
-# `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`. Another
+_GRANT_TYPES: Final = f"COALESCE(${_CHANGED.index('grant_types') + 1}, grant_types)"
+# A client without a secret gets the given one with its new method. A client that has one keeps it. Without the grant
+# type, `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`. Another
 # `version` ends the grants of users: see `queries/oidc/grants.py`.
 UPDATE_CLIENT: Final = f"""
 UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
   secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $10) END,
   secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $11) END,
-  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $12) END,
+  devices_since = CASE WHEN {_GRANT_TYPES} LIKE '%device_code%' THEN COALESCE(devices_since, $12) END,
   refused_method = CASE {_METHOD} WHEN auth_method THEN refused_method END,
   refused_at = CASE {_METHOD} WHEN auth_method THEN refused_at END,
   version = version + CASE WHEN ({_METHOD} = 'none') <> (secret_hash IS NULL)
-    OR (grant_types LIKE '%refresh_token%' AND {_GRANTS} NOT LIKE '%refresh_token%') THEN 1 ELSE 0 END
+    OR (grant_types LIKE '%refresh_token%' AND {_GRANT_TYPES} NOT LIKE '%refresh_token%') THEN 1 ELSE 0 END
 WHERE id = $13 AND project_id = $14
 RETURNING id"""
 LOCK_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE id = $1 AND project_id = $2"
@@ -185,7 +185,7 @@ class OidcClientQueries(Queries):
         return await self._database.in_transaction(change)
 
     async def record_refused_method(self, client_id: str, refused: RefusedMethod, auth_method: str) -> bool:
-        """Record how a client authenticated against its `auth_method`, unless the same was recorded within the hour.
+        """Record that a client authenticated with the wrong method, unless the same was recorded within the hour.
 
         Return False if nothing was recorded, also because the client has another `auth_method` now. A change of it
         erases what was recorded.
@@ -194,7 +194,7 @@ class OidcClientQueries(Queries):
         return bool(await self._database.change(RECORD_REFUSED_METHOD, *values))
 
     async def read_refused_method(self, client_id: str) -> RefusedMethod | None:
-        """Return how a client last authenticated against its `auth_method`."""
+        """Return how a client last authenticated with the wrong method."""
         found = await self._database.read(READ_REFUSED_METHOD, client_id)
         return RefusedMethod(*found[0]) if found else None
 

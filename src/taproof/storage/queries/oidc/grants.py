@@ -1,4 +1,4 @@
-"""The grants of users: what clients of the OpenID provider hold of them after a sign-in.
+"""The grants of users, which clients of the OpenID provider hold after a sign-in.
 
 Whatever ends grants calls `end_grants` in its own transaction. A grant is created only while its session's row and the
 user's grants in the project are locked, and `end_grants` finds grants in a statement that begins after it got the same
@@ -22,6 +22,7 @@ from taproof.core.oidc.grants import (
 )
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.oidc.groups import admits
 from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values, page_start
@@ -46,12 +47,9 @@ WHERE project_id = $1 AND client_id = $2 AND ended_at IS NULL AND idle_expires_a
   AND client_version = (SELECT c.version FROM oidc_clients c WHERE c.id = $2)
   AND (created_at, id) < ($4, $5)
 ORDER BY created_at DESC, id DESC LIMIT $6"""
-_OF_CLIENT: Final = """EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_grants.client_id
+_OF_CLIENT: Final = f"""EXISTS (SELECT 1 FROM oidc_clients c WHERE c.id = oidc_grants.client_id
     AND c.version = oidc_grants.client_version AND c.grant_types LIKE '%refresh_token%')
-  AND (NOT EXISTS (SELECT 1 FROM oidc_group_members g
-      WHERE g.client_id = oidc_grants.client_id AND g.messenger_id = '' AND g.is_allowed = 1)
-    OR EXISTS (SELECT 1 FROM oidc_group_members g WHERE g.client_id = oidc_grants.client_id
-      AND g.messenger_id = oidc_grants.messenger_id AND g.is_allowed = 1))"""
+  AND {admits("oidc_grants.client_id", "oidc_grants.messenger_id")}"""
 REFRESH_GRANT: Final = f"""
 UPDATE oidc_grants SET refresh_hash = $1, access_token_hash = $2, access_expires_at = $3, access_scopes = $4,
   refreshed_at = $5, idle_expires_at = CASE WHEN $6 < expires_at THEN $6 ELSE expires_at END
@@ -67,11 +65,13 @@ WHERE access_token_hash = $1 AND client_id = $2 RETURNING id"""
 PURGE_GRANTS: Final = Purge("oidc_grants", "id", "idle_expires_at <= $1")
 ERASE_GRANTS_OF_PROJECT: Final = Purge("oidc_grants", "id", "project_id = $1")
 ERASE_LOGOUTS_OF_PROJECT: Final = "DELETE FROM oidc_logouts WHERE project_id = $1"
-TELL_OF_ERASED: Final = """
+# Reasons that do not show that the client has signed the user out. Whoever has an ID token can ask for `signed_out`.
+_LEFT_SIGNED_IN: Final = "'revoked', 'reused', 'signed_out'"
+TELL_OF_ERASED: Final = f"""
 INSERT INTO oidc_logouts (sid, client_id, project_id, messenger_id, created_at, due_at, attempts)
 SELECT g.id, g.client_id, g.project_id, NULL, $1, $1, 0
 FROM oidc_grants g JOIN oidc_clients c ON c.id = g.client_id AND c.backchannel_logout_uri <> ''
-WHERE g.id = $2 AND (g.ended_at IS NULL OR g.ended_reason IN ('revoked', 'reused')) ON CONFLICT (sid) DO NOTHING"""
+WHERE g.id = $2 AND (g.ended_at IS NULL OR g.ended_reason IN ({_LEFT_SIGNED_IN})) ON CONFLICT (sid) DO NOTHING"""
 FORGET_USER_OF_LOGOUT: Final = "UPDATE oidc_logouts SET messenger_id = NULL WHERE sid = $1"
 ERASE_GRANT: Final = "DELETE FROM oidc_grants WHERE id = $1 RETURNING project_id"
 
@@ -88,16 +88,17 @@ _TOLD: Final = ", ".join(f"'{reason}'" for reason in sorted(TOLD_REASONS))
 
 
 def _ended(*columns: str) -> Ended:
-    """Return the statements for the grants with given values in these columns, which are their last values.
+    """Return the statements that end the grants with given values in these columns.
 
-    A client that revoked its token, or used it twice, may still have the user signed in. So such a grant ends again for
-    a reason of which its client must be told.
+    The values of the columns are the last parameters of each statement. A client that revoked its token, used it twice,
+    or let the user sign out here, may still have the user signed in. So such a grant ends again for a reason of which
+    its client must be told.
     """
 
     def left(reason: int, value: int) -> str:
-        """Return the condition for them, with the numbers of the parameters of the reason and the first value."""
+        """Return the condition for the grants left to end. `reason` and `value` are the numbers of parameters."""
         of = " AND ".join(f"{column} = ${number}" for number, column in enumerate(columns, value))
-        return f"(ended_at IS NULL OR (ended_reason IN ('revoked', 'reused') AND ${reason} IN ({_TOLD}))) AND {of}"
+        return f"(ended_at IS NULL OR (ended_reason IN ({_LEFT_SIGNED_IN}) AND ${reason} IN ({_TOLD}))) AND {of}"
 
     return Ended(
         find=f"SELECT id FROM oidc_grants WHERE {left(1, 2)} ORDER BY id",
@@ -109,7 +110,7 @@ JOIN oidc_clients c ON c.id = g.client_id AND c.backchannel_logout_uri <> ''
 WHERE $2 IN ({_TOLD}) ON CONFLICT (sid) DO NOTHING""",
         end=f"""
 UPDATE oidc_grants SET ended_at = COALESCE(ended_at, $1), ended_reason = $2, encrypted_phone = NULL,
-  idle_expires_at = CASE WHEN $3 < idle_expires_at THEN $3 ELSE idle_expires_at END
+  idle_expires_at = $3
 WHERE {left(2, 4)} RETURNING id""",
     )
 
@@ -168,7 +169,7 @@ async def create_grant(transaction: Transaction, new: NewGrant) -> None:
 
 
 async def erase_grants(transaction: Transaction, found: list[Row], now: int) -> list[str]:
-    """Erase grants whose locked rows begin with their ids, and tell their clients; return the project of each."""
+    """Erase grants whose locked rows begin with their ids, and notify their clients; return the project of each."""
     projects: list[str] = []
     for grant_id, *_ in found:
         await transaction.fetch(TELL_OF_ERASED, now, grant_id)
@@ -279,5 +280,5 @@ class GrantQueries(Queries):
         return await self._database.in_transaction(revoke)
 
     async def purge_grants(self, now: int, limit: int) -> int:
-        """Erase at most `limit` grants that are over."""
+        """Erase at most `limit` ended or expired grants."""
         return await self._database.purge(PURGE_GRANTS, now, limit)
