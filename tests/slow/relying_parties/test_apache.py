@@ -1,5 +1,6 @@
 """Apache with mod_auth_openidc, of Debian, and with the settings of docs/how-to/oidc/apache.md."""
 
+import httpx
 import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.conftest import Phone
@@ -93,3 +94,19 @@ async def test_a_report_ends_the_session(page: Page, provider: Provider, start: 
         return page.url.startswith(provider.issuer)
 
     await until(is_signed_out)
+
+
+async def test_refresh(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """With the scope offline_access, the module gets new tokens twice, without asking the user."""
+    more = 'OIDCScope "openid profile offline_access"'
+    party = start("apache.py", provider.register(CALLBACK), MORE=more)
+    await page.goto(f"{party.base_url}/secure/")
+    await sign_in_at_provider(page, phone)
+    shown = await read_page(page)
+    for _ in range(2):
+        wanted = {"refresh": f"{party.base_url}/secure/", "access_token": shown["access_token"]}
+        await page.goto(str(httpx.URL(f"{party.base_url}{CALLBACK}", params=wanted)))
+        refreshed = await read_page(page)
+        assert refreshed["sub"] == phone.messenger_id
+        assert refreshed["access_token"] != shown["access_token"]
+        shown = refreshed
