@@ -98,9 +98,9 @@ class ClientEndpoints:
     async def list_grants(
         self, caller: Caller, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
     ) -> dict[str, Any]:
-        """Return the users who are signed in to a client, the latest sign-in first.
+        """Return the sign-ins at a client that can be ended, the latest first.
 
-        They have a refresh token, or the client has a backchannel_logout_uri.
+        These are the sign-ins with a refresh token, or all of them if the client has a backchannel_logout_uri.
         """
         page = await self._grants.list_grants(caller, project_id, client_id, limit=limit, cursor=cursor)
         return {"grants": [json_fields.grant(each) for each in page.grants], "next_cursor": page.next_cursor}

@@ -71,6 +71,10 @@ class UserExportAnswer(BaseModel):
         description="What OpenID Connect clients hold of the user after a sign-in, with the name and phone number.",
         examples=[[{"id": "auth_3Kd9QwErTy7UiOpAsDfGhJ", "client_id": "oidc_6Fh2YzQw8sVb1KdTnXcR3L"}]],
     )
+    groups: Rows = Field(
+        description="The groups of OpenID Connect clients that contain the user.",
+        examples=[[{"client_id": "oidc_6Fh2YzQw8sVb1KdTnXcR3L", "group_name": "staff"}]],
+    )
 
 
 class ErasedAnswer(BaseModel):

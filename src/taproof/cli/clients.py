@@ -116,7 +116,10 @@ async def regenerate_client_secret(
 async def list_grants(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Output:
-    """List the sign-ins at a client that can be ended: those with a refresh token, or all with a back-channel URI."""
+    """List the sign-ins at a client that can be ended, the latest first.
+
+    These are the sign-ins with a refresh token, or all if the client has a back-channel logout URI.
+    """
     answer = await api.run(
         lambda service: oidc_client_calls.list_grants(service, project_id, client_id, page_size=limit).page(cursor)
     )
@@ -136,7 +139,10 @@ async def list_grants(
 async def end_grant(
     api: CallRunner, project_id: ProjectId, client_id: ClientId, grant_id: GrantId, *, yes: Yes = False
 ) -> Output:
-    """End a user's sign-in at a client. Its tokens stop working, and the back-channel logout URI is notified."""
+    """End a user's sign-in at a client.
+
+    Its tokens stop working immediately, and the client's back-channel logout URI is notified.
+    """
     confirm(f"End {grant_id}? The application must ask the user to sign in again.", yes=yes)
     answer = await api.call(oidc_client_calls.end_grant, project_id, client_id, grant_id)
     return Output(answer, lambda: typer.echo(f"Ended {grant_id}."))

@@ -170,8 +170,8 @@ class ClientSettings(TypedDict, total=False):
         str | None,
         Field(
             "Taproof posts a logout token to this address when a user reports a sign-in, blocks the project, is erased "
-            "or is no longer allowed, so that the application signs the user out (OpenID Connect Back-Channel Logout "
-            '1.0). https://; http:// for 127.0.0.1, [::1] and localhost only. "": none.',
+            "or leaves the allowed groups, so that the application signs the user out (OpenID Connect Back-Channel "
+            'Logout 1.0). https://; http:// for 127.0.0.1, [::1] and localhost only. "": none.',
             example="https://grafana.example/backchannel-logout",
             limits={"maxLength": REDIRECT_URI_LENGTH, "pattern": _LOGOUT_URI},
             default="",

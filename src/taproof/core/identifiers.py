@@ -46,7 +46,8 @@ def _base62(value: int, length: int) -> str:
     return "".join(reversed(digits))
 
 
-def _letters(raw: bytes) -> str:
+def letters_of(raw: bytes) -> str:
+    """Return random bytes as letters and digits, of which each has at least 5 random bits."""
     return binascii.b2a_base64(raw, newline=False).translate(_LETTERS).decode()
 
 
@@ -62,7 +63,7 @@ def _slow_digits(high: int) -> str:
 
 def new_id(prefix: str, entropy: Entropy) -> str:
     """Return a new identifier such as `proj_4Ksd…`, with at least 110 random bits."""
-    return f"{prefix}_{_letters(entropy(18))[:ID_LENGTH]}"
+    return f"{prefix}_{letters_of(entropy(18))[:ID_LENGTH]}"
 
 
 def new_event_id(now: int, entropy: Entropy) -> str:
@@ -70,7 +71,7 @@ def new_event_id(now: int, entropy: Entropy) -> str:
 
     Consecutive ids are neighbours in the store, so one page write stores many of them.
     """
-    return f"evt_{_time_text(now)}{_letters(entropy(12))[: ID_LENGTH - _TIME_LENGTH]}"
+    return f"evt_{_time_text(now)}{letters_of(entropy(12))[: ID_LENGTH - _TIME_LENGTH]}"
 
 
 def new_session_id(now: int, entropy: Entropy) -> str:
@@ -78,7 +79,7 @@ def new_session_id(now: int, entropy: Entropy) -> str:
 
     Lookups use the time together with the project, so the id needs no index.
     """
-    return f"sess_{_time_text(now)}{_letters(entropy(15))}"
+    return f"sess_{_time_text(now)}{letters_of(entropy(15))}"
 
 
 def session_created_at(session_id: str) -> int | None:
@@ -136,12 +137,12 @@ _LAST_CHARACTERS: Final = frozenset("AEIMQUYcgkosw048")
 
 
 def new_key(prefix: str, entropy: Entropy) -> str:
-    """Return a new secret key (`sk`), access token (`tap`) or client secret (`ocs`): letters and digits, and a CRC-32.
+    """Return a new key, such as a secret key (`sk`) or an access token (`tap`): letters and digits, and a CRC-32.
 
     With this checksum, a secret scanner can tell a key from other text without calling the service.
     """
     body = _base62(int.from_bytes(entropy(32)), KEY_LENGTH)
-    return f"{prefix}_{body}{_checksum(prefix, body)}"
+    return f"{prefix}_{body}{checksum_of(prefix, body)}"
 
 
 def is_key(value: str, prefix: str) -> bool:
@@ -149,10 +150,11 @@ def is_key(value: str, prefix: str) -> bool:
     kind, _, rest = value.partition("_")
     if kind != prefix or _KEY.fullmatch(rest) is None:
         return False
-    return rest[KEY_LENGTH:] == _checksum(prefix, rest[:KEY_LENGTH])
+    return rest[KEY_LENGTH:] == checksum_of(prefix, rest[:KEY_LENGTH])
 
 
-def _checksum(prefix: str, body: str) -> str:
+def checksum_of(prefix: str, body: str) -> str:
+    """Return the CRC-32 of a key, in six letters and digits."""
     return _base62(zlib.crc32(f"{prefix}_{body}".encode()), CHECKSUM_LENGTH)
 
 

@@ -73,9 +73,9 @@ def regenerate_client_secret(service: Service, project_id: str, client_id: str) 
 
 
 def list_grants(service: Service, project_id: str, client_id: str, *, page_size: int = 50) -> Pages[OidcGrant]:
-    """Iterate over the users who are signed in to a client, the latest sign-in first; pages are read as needed.
+    """Iterate over the sign-ins at a client that can be ended, the latest first; pages are read as needed.
 
-    They have a refresh token, or the client has a `backchannel_logout_uri`.
+    These are the sign-ins with a refresh token, or all of them if the client has a `backchannel_logout_uri`.
 
     Args:
         service: given by the client.

@@ -203,7 +203,7 @@ async def test_regenerate_client_secret_replaces_it_at_once(storage: Storage, ot
     assert await storage.oidc_clients.read_client(public.id) == found(public, project, None)
 
 
-async def test_groups_of_a_client(storage: Storage, other_node: Storage, seed: Seed) -> None:
+async def test_edit_groups_of_a_client(storage: Storage, other_node: Storage, seed: Seed) -> None:
     """Groups are created and replaced whole, and edited in the transaction that reads them.
 
     The client's row does not change.
@@ -240,7 +240,7 @@ def _adds(messenger_id: str) -> Callable[[Groups], Groups]:
     return lambda groups: groups.with_member("a", messenger_id, is_member=True)
 
 
-async def test_an_erased_user_leaves_all_groups(storage: Storage, seed: Seed) -> None:
+async def test_export_groups_and_leave_them_when_erased(storage: Storage, seed: Seed) -> None:
     """The user leaves the groups of the developer's projects, or of all; the groups and their other members stay."""
     shop, game = await seed.project(), await seed.project()
     groups = Groups({"a": ("1001", "2002"), "b": ("1001",)}, ("b",))

@@ -403,7 +403,7 @@ async def test_report_session_keeps_a_confirmation_from_being_sent_again(
 ) -> None:
     """An event in any state is not sent again, and a running attempt counts as interrupted.
 
-    Re-encryption skips its body.
+    Re-encryption leaves its body out.
     """
     project = await seed.project(webhook_url="https://example.com/")
     mine = await seed.confirmed(project)

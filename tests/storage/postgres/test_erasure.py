@@ -1,16 +1,12 @@
-"""Exports and erasures on PostgreSQL: their plans, which read one user's sessions only, and what runs beside them."""
-
-import asyncio
+"""The plans of an export and an erasure on PostgreSQL: they read one user's sessions, and nobody else's."""
 
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
 from tests.storage.postgres.plans import explain
-from tests.storage.seed import Seed, present
-from tests.waiting import until
+from tests.storage.seed import Seed
 
 from taproof.core.clock import DAY
-from taproof.core.oidc.clients import ClientChanges
 from taproof.storage.postgres.erasure import EXPORT_SESSIONS
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.queries.erasure import FIND_PROJECT, FIND_PROJECT_OF_DEVELOPER, FIND_SESSIONS
@@ -30,7 +26,7 @@ FROM generate_series($2::INTEGER, $3::INTEGER) AS d, generate_series(1, 1000) AS
 async def test_one_user_is_found_by_an_index(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed, statistics: str
 ) -> None:
-    """A page costs its own rows and one lookup per day, however many sessions other users have."""
+    """A page costs its own rows and a look at each day, however many sessions others and the account elsewhere have."""
     mine, others = await seed.project(), await seed.project()
     await postgres.sessions.prepare_days(TODAY - DAYS, TODAY)
     for day in range(TODAY - DAYS, TODAY + 1):
@@ -54,32 +50,3 @@ async def test_one_user_is_found_by_an_index(
         assert read <= most, plan
         assert "opener_id_project_id_day_token_hash" in plan
         assert '"Seq Scan"' not in plan.replace('"Relation Name": "projects"', "")
-
-
-async def test_an_erased_user_stays_out_of_groups_that_change_meanwhile(
-    postgres: PostgresStorage, connection: asyncpg.Connection, seed: Seed
-) -> None:
-    """A change writes all members of a client again, and has read them before. So the erasure waits for it."""
-    project = await seed.project()
-    client = await seed.client(project)
-    owned = (project.developer_id, project.id, client.id)
-    changes = ClientChanges(groups={"staff": ("1001", "1002")})
-    assert await postgres.oidc_clients.update_client(*owned, changes, NOW)
-
-    async def waiting(number: int) -> bool:
-        return await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted") == number
-
-    async with connection.transaction():
-        await connection.execute("SELECT 1 FROM oidc_group_members WHERE messenger_id = '' FOR UPDATE")
-        changing = asyncio.ensure_future(
-            postgres.oidc_clients.edit_groups(*owned, lambda groups: groups.with_group("new"), NOW)
-        )
-        await until(lambda: waiting(1))
-        erasing = asyncio.ensure_future(
-            postgres.erasure.erase_person("1001", None, "erased", 9, NOW, describe=lambda _: [])
-        )
-        await asyncio.wait([erasing], timeout=0.2)
-    assert await changing
-    assert await erasing == 1
-    found = present(await postgres.oidc_clients.read_client(client.id))
-    assert found.client.groups.members == {"new": (), "staff": ("1002",)}

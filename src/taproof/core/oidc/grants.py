@@ -3,15 +3,13 @@
 Sources: RFC 6749, sections 1.5 and 6; RFC 9700, section 4.14; OpenID Connect Back-Channel Logout 1.0.
 """
 
-import base64
 import re
-import zlib
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import key_hash
+from taproof.core.identifiers import checksum_of, key_hash, letters_of
 from taproof.core.identity import MessengerIdentity
 from taproof.core.oidc.clients import OidcClient
 from taproof.core.oidc.requests import SCOPES, Scope
@@ -50,7 +48,7 @@ Refreshed = Literal["refreshed", "reused", "gone"]
 LogoutOutcome = Literal["delivered", "retried", "dead"]
 """The outcome of an attempt to deliver a logout token. "retried": another one follows. "dead": it was the last one."""
 
-_TOKEN: Final = re.compile(r"ort_([A-Za-z0-9]{22})([A-Za-z0-9]{43})([0-9a-z]{7})")
+_TOKEN: Final = re.compile(r"ort_([A-Za-z0-9]{22})([A-Za-z0-9]{43})([A-Za-z0-9]{6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class RefreshToken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class RotatedTokens:
     """What a refresh stores. Times are in ms.
 
     Args:
@@ -181,16 +179,16 @@ def new_refresh_token(entropy: Entropy, family: str | None = None) -> RefreshTok
         entropy: returns random bytes.
         family: the token that the new one replaces; None for the first of a grant.
     """
-    family_part = _letters(entropy(17), 22) if family is None else family[4:26]
-    secret_part = _letters(entropy(33), 43)
-    text = f"ort_{family_part}{secret_part}{_checksum(family_part + secret_part)}"
+    family_part = letters_of(entropy(17))[:22] if family is None else family[4:26]
+    secret_part = letters_of(entropy(33))[:43]
+    text = f"ort_{family_part}{secret_part}{checksum_of('ort', family_part + secret_part)}"
     return RefreshToken(text, RefreshHashes(key_hash(family_part), key_hash(secret_part)))
 
 
 def read_refresh_token(text: str) -> RefreshToken | None:
     """Return a refresh token from its text; None if it is malformed."""
     found = _TOKEN.fullmatch(text)
-    if found is None or found[3] != _checksum(found[1] + found[2]):
+    if found is None or found[3] != checksum_of("ort", found[1] + found[2]):
         return None
     return RefreshToken(text, RefreshHashes(key_hash(found[1]), key_hash(found[2])))
 
@@ -211,17 +209,3 @@ def stored_scopes(text: str) -> tuple[Scope, ...]:
     """Return the scopes of a grant from their stored form. Those of a newer release are ignored."""
     names = text.split()
     return tuple(scope for scope in SCOPES if scope in names)
-
-
-def _letters(random: bytes, length: int) -> str:
-    # As in `new_id`: at least 5 random bits for each character.
-    return base64.b64encode(random, b"Az").decode()[:length]
-
-
-def _checksum(parts: str) -> str:
-    """Return the CRC-32, so that a secret scanner can tell a token from other text."""
-    value, digits = zlib.crc32(f"ort_{parts}".encode()), []
-    for _ in range(7):
-        value, digit = divmod(value, 36)
-        digits.append("0123456789abcdefghijklmnopqrstuvwxyz"[digit])
-    return "".join(reversed(digits))

@@ -10,7 +10,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.identifiers import key_hash, new_key
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import OAuthError
-from taproof.core.oidc.grants import OidcGrant, Rotation, new_refresh_token, read_refresh_token, stored_scopes
+from taproof.core.oidc.grants import OidcGrant, RotatedTokens, new_refresh_token, read_refresh_token, stored_scopes
 from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME
 from taproof.core.oidc.requests import Scope, read_scopes
 from taproof.service.oidc.issuing import TokenIssuer
@@ -62,8 +62,10 @@ class Grants:
         # Do this before the token is used up, because it can fail.
         user, signer = self._issuing.of_grant(client, grant, scopes), await self._issuing.find_signer(client)
         new, access_token = new_refresh_token(self._entropy, given), new_key("oat", self._entropy)
-        rotation = Rotation(new.hashes.secret, key_hash(access_token), now + ACCESS_TOKEN_LIFETIME, " ".join(scopes))
-        outcome = await self._storage.grants.refresh_grant(client.client.id, token.hashes, rotation, now)
+        rotated = RotatedTokens(
+            new.hashes.secret, key_hash(access_token), now + ACCESS_TOKEN_LIFETIME, " ".join(scopes)
+        )
+        outcome = await self._storage.grants.refresh_grant(client.client.id, token.hashes, rotated, now)
         if outcome == "reused":
             _log.warning("oidc.refresh_token_reused", client_id=client.client.id, grant_id=grant.id)
             raise OAuthError("invalid_grant", _REUSED)

@@ -15,7 +15,7 @@ from taproof.core.sessions import Session
 from taproof.service.oidc.keys import Signer, SigningKeys
 
 
-class SignedIn(NamedTuple):
+class SignedInUser(NamedTuple):
     """A user of a client, with the scopes that the client got. `auth_time` is the time (ms) of Confirm."""
 
     client: SignInClient
@@ -44,7 +44,7 @@ class TokenIssuer:
         """Return the key that signs the client's ID tokens. Call this before a code or a refresh token is used up."""
         return await self._keys.find_signer(client.client.signing_alg)
 
-    def of_session(self, client: SignInClient, session: Session, scopes: tuple[Scope, ...]) -> SignedIn:
+    def of_session(self, client: SignInClient, session: Session, scopes: tuple[Scope, ...]) -> SignedInUser:
         """Return the user who confirmed a session.
 
         Raises:
@@ -55,9 +55,9 @@ class TokenIssuer:
         if session.encrypted_phone is not None:
             phone = self._encryptor.decrypt(session.encrypted_phone, associated_data_of("phone", session.id))
             identity = dataclasses.replace(identity, messenger_phone=phone)
-        return SignedIn(client, identity, scopes, session.confirmed_at or 0)
+        return SignedInUser(client, identity, scopes, session.confirmed_at or 0)
 
-    def of_grant(self, client: SignInClient, grant: OidcGrant, scopes: tuple[Scope, ...]) -> SignedIn:
+    def of_grant(self, client: SignInClient, grant: OidcGrant, scopes: tuple[Scope, ...]) -> SignedInUser:
         """Return the user of a grant, as at Confirm.
 
         Raises:
@@ -67,9 +67,9 @@ class TokenIssuer:
         if grant.encrypted_phone is not None:
             phone = self._encryptor.decrypt(grant.encrypted_phone, associated_data_of("grant_phone", grant.id))
         identity = MessengerIdentity(grant.messenger_id, grant.messenger_name, grant.messenger_username, phone)
-        return SignedIn(client, identity, scopes, grant.auth_time)
+        return SignedInUser(client, identity, scopes, grant.auth_time)
 
-    def about_user(self, user: SignedIn) -> dict[str, Any]:
+    def about_user(self, user: SignedInUser) -> dict[str, Any]:
         """Return the claims about the user."""
         client = user.client.client
         return user_claims(
@@ -83,7 +83,7 @@ class TokenIssuer:
 
     def answer(
         self,
-        user: SignedIn,
+        user: SignedInUser,
         signer: Signer,
         access_token: str,
         now: int,

@@ -31,7 +31,7 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
 from taproof.core.sessions import Session
 from taproof.service.oidc.devices import device_code_hash
-from taproof.service.oidc.issuing import SignedIn, TokenIssuer
+from taproof.service.oidc.issuing import SignedInUser, TokenIssuer
 from taproof.service.oidc.keys import Signer
 from taproof.service.oidc.requests import require_grant_type, require_public_access
 from taproof.service.oidc.sign_in import code_hash
@@ -59,7 +59,7 @@ class _Answerable(NamedTuple):
     `grant` is None if the client is to hold nothing of the user after the sign-in.
     """
 
-    user: SignedIn
+    user: SignedInUser
     nonce: str | None
     signer: Signer
     access_token: str
@@ -220,7 +220,7 @@ class Tokens:
         return _Answerable(user, request.nonce, signer, access_token, tokens, grant, refresh)
 
     def _new_grant(
-        self, user: SignedIn, found: Authorization, session: Session, refresh: RefreshToken | None, now: int
+        self, user: SignedInUser, found: Authorization, session: Session, refresh: RefreshToken | None, now: int
     ) -> NewGrant:
         phone = user.identity.messenger_phone if refresh is not None and "phone" in user.scopes else None
         return NewGrant(

@@ -21,7 +21,7 @@ from taproof.core.oidc.grants import (
     NewGrant,
     OidcGrant,
     RefreshHashes,
-    Rotation,
+    RotatedTokens,
 )
 from taproof.core.oidc.model import NewCode, NewTokens
 from taproof.core.page_cursor import PageCursor
@@ -29,7 +29,7 @@ from taproof.core.projects import Project
 from taproof.storage.protocol import Storage
 
 FIRST: Final = RefreshHashes(b"f" * 32, b"1" * 32)
-ROTATION: Final = Rotation(b"2" * 32, b"a" * 32, NOW + 2 * HOUR, "openid")
+ROTATION: Final = RotatedTokens(b"2" * 32, b"a" * 32, NOW + 2 * HOUR, "openid")
 LOGOUT_URI: Final = "https://app.example/logout"
 
 
@@ -221,7 +221,7 @@ async def test_refresh_grant_succeeds_once(storage: Storage, other_node: Storage
         new = await granted(storage, seed)
 
         async def refresh(node: Storage, number: int, new: NewGrant = new) -> str:
-            rotation = Rotation(b"%d" % number, new.id.encode() + b"%d" % number, NOW + HOUR, "openid")
+            rotation = RotatedTokens(b"%d" % number, new.id.encode() + b"%d" % number, NOW + HOUR, "openid")
             return await node.grants.refresh_grant(new.client_id, family(new), rotation, NOW)
 
         outcomes = await at_once(16, refresh, storage, other_node)

@@ -18,7 +18,7 @@ from taproof.core.oidc.grants import (
     OidcGrant,
     Refreshed,
     RefreshHashes,
-    Rotation,
+    RotatedTokens,
 )
 from taproof.core.page_cursor import PageCursor
 from taproof.storage.queries.database import Purge, Queries
@@ -204,12 +204,12 @@ class GrantQueries(Queries):
         values = (project_id, client_id, now, *page_start(before), limit)
         return [OidcGrant(*row) for row in await self._database.look_up(LIST_GRANTS, *values)]
 
-    async def refresh_grant(self, client_id: str, hashes: RefreshHashes, rotation: Rotation, now: int) -> Refreshed:
+    async def refresh_grant(self, client_id: str, hashes: RefreshHashes, rotated: RotatedTokens, now: int) -> Refreshed:
         """Replace the refresh token and the access token of a client's grant. Of concurrent calls, one succeeds.
 
         A token that was replaced before ends the grant (RFC 9700, section 4.14.2).
         """
-        new = (rotation.secret, rotation.access_token_hash, rotation.access_expires_at, rotation.access_scopes)
+        new = (rotated.secret, rotated.access_token_hash, rotated.access_expires_at, rotated.access_scopes)
 
         async def refresh(transaction: Transaction) -> Refreshed:
             values = (*new, now, now + IDLE_LIFETIME, *hashes, client_id)
