@@ -1,6 +1,6 @@
 """A relying party: Apache with the settings of docs/how-to/oidc/apache.md. /secure/ shows the user.
 
-`WITHOUT` names lines of the settings to leave out.
+`WITHOUT` has lines of the settings to leave out, and `MORE` has lines to add.
 """
 
 import json
@@ -65,6 +65,7 @@ def settings(port: int) -> str:
     for line in os.environ.get("WITHOUT", "").splitlines():
         assert f"{line}\n" in text, line
         text = text.replace(f"{line}\n", "")
+    text += os.environ.get("MORE", "")
     for example, value in (
         ("https://signin.example.com", os.environ["OIDC_ISSUER"]),
         ("https://app.example.com", f"http://127.0.0.1:{port}"),

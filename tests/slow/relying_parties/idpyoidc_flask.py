@@ -72,7 +72,7 @@ if __name__ == "__main__":
         "client_secret": CLIENT_SECRET,
         "redirect_uris": [f"{base_url}/callback"],
         "client_authn_methods": ["client_secret_basic"],  # Only the refresh needs it.
-        "preference": {"response_types": ["code"], "scopes_supported": SCOPE},
+        "preference": {"scopes_supported": SCOPE},
         "usage": {"scope": SCOPE},
     }
     handlers["one"] = RPHandler(base_url=base_url, client_configs={ISSUER: client})

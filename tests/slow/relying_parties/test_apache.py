@@ -1,5 +1,6 @@
 """Apache with mod_auth_openidc, of Debian, and with the settings of docs/how-to/oidc/apache.md."""
 
+import httpx
 import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.conftest import Phone
@@ -54,6 +55,16 @@ async def test_an_error_without_form_post(page: Page, provider: Provider, start:
     await expect(page.get_by_text('without specifying a "target_link_uri" parameter')).to_be_visible()
 
 
+async def test_a_loop_without_form_post(page: Page, provider: Provider, start: StartParty) -> None:
+    """With a default address, the module answers the error's `iss` with the next sign-in."""
+    default = "OIDCDefaultURL https://app.example.com/secure/"
+    party = start("apache.py", provider.register(CALLBACK), WITHOUT="OIDCResponseMode form_post", MORE=default)
+    await page.goto(f"{party.base_url}/secure/")
+    first = page.url
+    await page.get_by_role("button", name="Back to The application").click()
+    await page.wait_for_url(lambda url: url.startswith(f"{provider.issuer}/oidc/authorize/") and url != first)
+
+
 async def test_many_sign_ins_at_once(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
     """Sign-ins that were left do not get in the way of the next one."""
     party = start("apache.py", provider.register(CALLBACK))
@@ -83,3 +94,19 @@ async def test_a_report_ends_the_session(page: Page, provider: Provider, start: 
         return page.url.startswith(provider.issuer)
 
     await until(is_signed_out)
+
+
+async def test_refresh(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """With the scope offline_access, the module gets new tokens twice, without asking the user."""
+    more = 'OIDCScope "openid profile offline_access"'
+    party = start("apache.py", provider.register(CALLBACK), MORE=more)
+    await page.goto(f"{party.base_url}/secure/")
+    await sign_in_at_provider(page, phone)
+    shown = await read_page(page)
+    for _ in range(2):
+        wanted = {"refresh": f"{party.base_url}/secure/", "access_token": shown["access_token"]}
+        await page.goto(str(httpx.URL(f"{party.base_url}{CALLBACK}", params=wanted)))
+        refreshed = await read_page(page)
+        assert refreshed["sub"] == phone.messenger_id
+        assert refreshed["access_token"] != shown["access_token"]
+        shown = refreshed

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
 from tests.e2e.conftest import Phone
-from tests.slow.relying_parties.at_provider import sign_in_on_another_device
+from tests.slow.relying_parties.at_provider import cancel_at_provider, sign_in_on_another_device
 from tests.slow.relying_parties.conftest import StartParty
 from tests.slow.relying_parties.providers import NAME, Provider
 from tests.slow.relying_parties.walk import press_sign_out, read_page, sign_in_out_and_in_again
@@ -21,6 +21,15 @@ async def test_code(page: Page, provider: Provider, start: StartParty, phone: Ph
         await page.goto(f"{party.base_url}/sign-in?mode={mode}")
 
     await sign_in_out_and_in_again(page, party, phone, start=go)
+
+
+async def test_a_user_cancels(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """Cancel in the messenger leads back to the application, and nobody is signed in."""
+    party = start(PROGRAM, provider.register("/callback"))
+    await page.goto(f"{party.base_url}/sign-in?mode=query")
+    await cancel_at_provider(page, phone, party)
+    await page.goto(party.base_url)
+    await expect(page.get_by_role("link", name="Sign in").first).to_be_visible()
 
 
 async def test_device(context: BrowserContext, provider: Provider, start: StartParty, phone: Phone) -> None:
