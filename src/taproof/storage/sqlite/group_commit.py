@@ -22,10 +22,10 @@ loop."""
 _BUSY: Final = 4
 _FULL: Final = 64
 RECENT: Final = 0.01
-GATHER: Final = 0.002
-"""Seconds for which a group waits for more writes under load. It waits if a group of `_BUSY` or more writes ended
-within `RECENT`, and if fewer than `_FULL` are waiting. A commit costs as much CPU time as several writes, so small
-groups would slow down everything else. Without such load, no write waits."""
+GATHER: Final = 0.001
+"""Seconds for which a group waits for more writes under load. It waits if the previous group ended within `RECENT` and
+had `_BUSY` or more writes, and if fewer than `_FULL` are waiting. A commit costs as much CPU time as several writes, so
+small groups would slow down everything else. Single writes never wait."""
 LOCK_PATIENCE: Final = 5.0
 """Seconds for which a group waits until another process (the command line, a backup) releases the write lock."""
 _LOCK_RETRY: Final = 0.005
@@ -67,7 +67,8 @@ class GroupCommit:
         self._finish = finish
         self._batcher = Batcher[Write, Any](self._commit, limit=GROUP_LIMIT, gather=self._gather)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="taproof-commit")
-        self._busy_at = 0.0
+        self._last_size = 0
+        self._ended_at = 0.0
 
     def run(self, write: Callable[[apsw.Connection], T]) -> Coroutine[Any, Any, T]:
         """Run `write`, and return its result once it is durable.
@@ -87,8 +88,8 @@ class GroupCommit:
         self.connection.close()
 
     async def _gather(self, waiting: int) -> None:
-        since = asyncio.get_running_loop().time() - self._busy_at
-        if since < self._recent_seconds and waiting < _FULL:
+        since = asyncio.get_running_loop().time() - self._ended_at
+        if self._last_size >= _BUSY and since < self._recent_seconds and waiting < _FULL:
             await asyncio.sleep(self._gather_seconds)
 
     async def _commit(self, group: list[Write]) -> list[Any]:
@@ -109,8 +110,7 @@ class GroupCommit:
             ):
                 raise StoreUnavailable from error
             raise
-        if len(group) >= _BUSY:
-            self._busy_at = asyncio.get_running_loop().time()
+        self._last_size, self._ended_at = len(group), asyncio.get_running_loop().time()
         return results
 
     async def _begin(self) -> None:
