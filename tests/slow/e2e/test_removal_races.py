@@ -101,7 +101,7 @@ class Nodes:
         owner = self.owners[0]
         if not self.names or method == "DELETE":
             project = owner.create_project("Acme", webhook_url=self.receiver)
-            self.names = {"project": project.id, "messenger": self.phone.messenger_id}
+            self.names = {"project": project.id, "messenger": self.phone.messenger_id, "grant": "auth_1"}
             self.names["developer"] = self.join(self.grace, "viewer")
             self.names["delivery"] = owner.ask("POST", f"/projects/{project.id}/webhook-test")["id"]
             self.phone.sign_in(project.generate())
