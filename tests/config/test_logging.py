@@ -1,4 +1,4 @@
-"""What the log contains, and what it never contains."""
+"""The log contains what an operator needs, and never a secret or a name of a user."""
 
 import hashlib
 import io

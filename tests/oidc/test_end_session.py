@@ -87,6 +87,19 @@ async def test_an_id_token_without_a_sid_ends_the_users_grants(web: Web, shop: S
     assert not await is_live(user)
 
 
+async def test_signing_out_ends_the_access_token_of_an_ordinary_sign_in(web: Web, shop: Shop) -> None:
+    """Without a grant, it is found by at_hash. The access token of another sign-in of the user goes on."""
+    first, second = [(await web.redeem(shop, await web.sign_in(shop.request()))).json() for _ in range(2)]
+
+    async def status(tokens: dict[str, Any]) -> int:
+        bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+        return (await web.get("/oidc/userinfo", headers=bearer)).status_code
+
+    assert "sid" not in jwt.decode(first["id_token"], options={"verify_signature": False})
+    assert (await end_session(web, id_token_hint=first["id_token"])).status_code == 200
+    assert (await status(first), await status(second)) == (401, 200)
+
+
 async def test_without_a_hint_nothing_ends(web: Web, shop: Shop) -> None:
     """Any page can send its visitors here, so nothing ends.
 

@@ -1,4 +1,4 @@
-"""Which webhook URLs are accepted. Names are not resolved: `webhooks/http_client.py` checks each address."""
+"""Refuse webhook URLs that Taproof must not call. `webhooks/http_client.py` resolves names and checks each address."""
 
 import re
 from collections.abc import Iterable

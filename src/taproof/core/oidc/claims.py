@@ -78,3 +78,9 @@ def token_hash(access_token: str) -> str:
     """Return `at_hash`: the base64url of the left half of the SHA-256 (OpenID Connect Core, section 3.1.3.6)."""
     digest = hashlib.sha256(access_token.encode()).digest()
     return base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
+
+
+def hashes_of(at_hash: str) -> tuple[bytes, bytes]:
+    """Return the lowest and the highest SHA-256 of the access token with this `at_hash`, which is half of it."""
+    half = base64.urlsafe_b64decode(at_hash + "==")
+    return half + bytes(16), half + b"\xff" * 16

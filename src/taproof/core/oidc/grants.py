@@ -131,7 +131,7 @@ class RefreshToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RotatedTokens:
-    """What a refresh stores. Times are in ms.
+    """The new tokens of a grant, as a refresh stores them. Times are in ms.
 
     Args:
         secret: the SHA-256 of the second part of the new refresh token.

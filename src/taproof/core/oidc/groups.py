@@ -12,7 +12,7 @@ from taproof.core.identity import is_messenger_id
 
 _NAME: Final = re.compile(GROUP_NAME)
 NOT_ADMITTED: Final = "The user is in none of the groups that may sign in to this client."
-"""What an application is told if its client does not admit the user."""
+"""The error description for an application whose client does not admit the user."""
 
 
 class GroupRow(NamedTuple):

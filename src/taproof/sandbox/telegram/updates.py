@@ -82,7 +82,7 @@ class UpdateQueue:
 
     @property
     def is_polled(self) -> bool:
-        """Whether a call of getUpdates waits."""
+        """Return whether a call of getUpdates is waiting."""
         return self._poll is not None
 
     def clear(self) -> None:

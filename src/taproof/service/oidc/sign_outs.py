@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from taproof.core.clock import Clock
+from taproof.core.oidc.claims import hashes_of
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.redirect_uris import matches
 from taproof.core.oidc.signing import audience_of
@@ -78,9 +79,14 @@ class SignOuts:
         return SignOutResult(_with_state(address, parameters.get("state")))
 
     async def _end(self, client: SignInClient, claims: Mapping[str, Any]) -> None:
-        """End the grant of the ID token's sign-in, or those of its user if it names no sign-in."""
+        """End what the client got with this ID token: the grant that it names, or else the access token.
+
+        An ID token that names no grant was issued before the client kept any. So it also ends the later grants of its
+        user.
+        """
         now, grants, user = self._clock(), self._storage.grants, str(claims["sub"])
         if "sid" not in claims:
+            await self._storage.authorizations.end_access_token(client.client.id, *hashes_of(str(claims["at_hash"])))
             await grants.end_grants_of_user(client.client.project_id, client.client.id, user, now, "signed_out")
             return
         grant = await grants.read_grant(str(claims["sid"]))

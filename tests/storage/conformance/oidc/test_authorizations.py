@@ -412,6 +412,24 @@ async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: 
     assert await storage.authorizations.read_authorization(new.id) is None
 
 
+async def test_end_access_token_of_its_client(storage: Storage, seed: Seed) -> None:
+    """The token with a hash in the range ends, and no other one; another client ends nothing."""
+    half = bytes(range(16))
+    lowest, highest = half + bytes(16), half + b"\xff" * 16
+    hashes = (lowest, highest, half + b"x" * 16)
+    for number, token_hash in enumerate((*hashes, b"z" * 32)):
+        new, key, _ = await confirmed(storage, seed)
+        assert await storage.authorizations.finish_authorization(new.id, key, NOW, NewTokens(token_hash, NOW + HOUR))
+        if number < len(hashes):
+            assert not await storage.authorizations.end_access_token("oidc_other", lowest, highest)
+            assert await storage.authorizations.end_access_token(new.client_id, lowest, highest)
+            assert not await storage.authorizations.end_access_token(new.client_id, lowest, highest)
+            assert await storage.authorizations.read_authorization_by_access_token(token_hash) is None
+        else:
+            assert not await storage.authorizations.end_access_token(new.client_id, lowest, highest)
+            assert await storage.authorizations.read_authorization_by_access_token(token_hash) is not None
+
+
 async def test_allowed_groups_are_checked_with_each_change(storage: Storage, seed: Seed) -> None:
     """A user who was removed in the meantime gets no code, no tokens on a device, and none for a code."""
     groups = {"away": ("9",), "staff": ("1001",)}

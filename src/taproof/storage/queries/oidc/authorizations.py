@@ -67,6 +67,9 @@ RETURNING id"""
 REVOKE_TOKENS: Final = """
 UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
 RETURNING id"""
+END_ACCESS_TOKEN: Final = """
+UPDATE oidc_authorizations SET access_token_hash = NULL
+WHERE access_token_hash BETWEEN $1 AND $2 AND client_id = $3 RETURNING id"""
 CREATE_PUSHED_REQUEST: Final = """
 INSERT INTO oidc_pushed_requests (uri_hash, client_id, parameters, expires_at) VALUES ($1, $2, $3, $4)"""
 TAKE_PUSHED_REQUEST: Final = """
@@ -233,6 +236,13 @@ class AuthorizationQueries(Queries):
             return True
 
         return await self._database.in_transaction(revoke)
+
+    async def end_access_token(self, client_id: str, lowest: bytes, highest: bytes) -> bool:
+        """Forget a client's access token whose hash is in this range, which is too small for a second one.
+
+        Return False if there is none.
+        """
+        return bool(await self._database.change(END_ACCESS_TOKEN, lowest, highest, client_id))
 
     async def purge_authorizations(self, ended_before: int, limit: int) -> int:
         """Erase at most `limit` sign-ins that expired, with their access tokens, at or before `ended_before` (ms)."""

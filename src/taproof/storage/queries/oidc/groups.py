@@ -1,4 +1,7 @@
-"""Who is in which group of a client: `queries/oidc/clients.py` changes groups, `queries/erasure.py` erases members."""
+"""The condition that a client admits an account by its groups.
+
+`queries/oidc/clients.py` changes groups, and `queries/erasure.py` erases members.
+"""
 
 
 def admits(client_id: str, messenger_id: str) -> str:
